@@ -1,0 +1,63 @@
+# Every target sets up what it needs; `make` alone lists them.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+STAMP := $(VENV)/.ready
+
+# The interpreter for the virtual environment: PYTHON=... if given, else the first one found that is new enough.
+PYTHON ?=
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14 python)
+NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+# How hard random tests try: default, ci (the same examples every time) or long.
+PROFILE ?= default
+# More words for pytest: make test ARGS='tests/kernels -k join'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long check format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv and install headgate into it, with everything for development
+
+demo: $(STAMP) ## watch a live auction on built-in data
+	@$(BIN)/headgate demo
+
+test: $(STAMP) ## run the fast tests
+	$(PY) -m pytest -n 2 --hypothesis-profile=$(PROFILE) $(ARGS)
+
+test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples
+	$(PY) -m pytest -n 2 -m '' --hypothesis-profile=long $(ARGS)
+
+check: $(STAMP) ## check formatting, lints, types and the direction of imports
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy --strict
+	$(BIN)/lint-imports --no-logo
+
+format: $(STAMP) ## format the code and repair the lints that can be repaired
+	$(PY) -m ruff check --fix-only .
+	$(PY) -m ruff format .
+
+clean: ## remove caches and build products, but not .venv
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@if ! $(PY) -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+	  found=; for candidate in $(CANDIDATES); do \
+	    if "$$candidate" -c '$(NEW_ENOUGH)' 2>/dev/null; then found="$$candidate"; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo 'Headgate needs Python 3.11 or newer with its venv module; none of these is one: $(CANDIDATES)' >&2; \
+	    echo 'Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: make setup PYTHON=path/to/python3' >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "creating $(VENV) with $$("$$found" --version)"; \
+	  "$$found" -m venv --clear $(VENV); \
+	fi
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

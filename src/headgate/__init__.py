@@ -1,0 +1,23 @@
+"""Headgate: continuous SQL on Spark whose queries are proven to keep bounded state before they run."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headgate.model.errors import HeadgateError
+    from headgate.session import Query, Session
+
+__all__ = ["HeadgateError", "Query", "Session"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the public names when they are first used, so that importing a part does not import all."""
+    if name in ("Query", "Session"):
+        from headgate import session
+
+        return getattr(session, name)
+    if name == "HeadgateError":
+        from headgate.model.errors import HeadgateError
+
+        return HeadgateError
+    raise AttributeError(f"module 'headgate' has no attribute {name!r}")

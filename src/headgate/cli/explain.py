@@ -1,0 +1,58 @@
+"""`headgate explain`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
+
+EPILOG = (
+    "Examples: [bold]headgate explain auction.cql[/]   ·   "
+    "[bold]headgate explain auction.cql --format svg > plan.svg[/]   ·   "
+    "[bold]headgate explain join.cql --stats rates.yaml --alternatives[/]"
+)
+
+
+class Format(StrEnum):
+    """How `explain` speaks."""
+
+    text = "text"
+    json = "json"
+    svg = "svg"
+    cql = "cql"
+
+
+def explain(
+    file: FileArgument,
+    format: Annotated[Format, typer.Option("--format", "-f", help="For people, programs or documents.")] = (
+        Format.text
+    ),
+    stats: StatsOption = None,
+    query: QueryOption = None,
+    alternatives: Annotated[
+        bool, typer.Option("--alternatives", help="Also show the plans that cost more.")
+    ] = False,
+) -> None:
+    """Show each query's plan: the update pattern on every edge, the state of every operator."""
+    from headgate.explain.explanation import Explanation
+
+    session = open_session(file, stats)
+    if format is Format.cql:
+        typer.echo(session.render(), nl=False)
+        return
+    parts = [each.explain(alternatives=alternatives) for each in chosen_queries(session, query)]
+    whole = Explanation(
+        tuple(described for part in parts for described in part.queries),
+        tuple(others for part in parts for others in part.alternatives),
+    )
+    match format:
+        case Format.json:
+            typer.echo(whole.to_json())
+        case Format.svg:
+            typer.echo(whole.to_svg())
+        case _:
+            Console(soft_wrap=True, highlight=False).print(whole.to_text(), end="")

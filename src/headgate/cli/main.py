@@ -1,0 +1,43 @@
+"""The command line: a thin door to the session. Commands import what they need when they run, to start fast."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+from rich.console import Console
+
+from headgate.cli import check, explain
+from headgate.model.errors import HeadgateError
+
+app = typer.Typer(
+    name="headgate",
+    help="Continuous SQL on Spark whose queries are proven to keep bounded state before they run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=check.EPILOG)(check.check)
+app.command(epilog=explain.EPILOG)(explain.explain)
+
+
+def run() -> None:
+    """Runs the command line; a user's mistake ends in one clear message, never in a stack trace."""
+    try:
+        app()
+    except HeadgateError as error:
+        Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(error.render())
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader went away (headgate … | head): that is its right. Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,7 @@
+"""Aggregate: GROUP BY over signed lifetimes."""
+
+from headgate.kernels.aggregate.call import AggregateCall, Function
+from headgate.kernels.aggregate.kernel import Aggregate
+from headgate.kernels.aggregate.state import AggregateState
+
+__all__ = ["Aggregate", "AggregateCall", "AggregateState", "Function"]

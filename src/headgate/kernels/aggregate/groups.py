@@ -1,0 +1,149 @@
+"""Groups: a number for each group that has rows, and what is remembered of it.
+
+A directory leads from the key to the number; records lead from the number to the key, the ledger and the values
+announced last. Announced deaths then name their group by its number. Without keys there is one group, number 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from headgate.kernels.keys import key_hash, keys_equal
+from headgate.kernels.state.table import Table
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NUMBER = "number"
+
+_DIRECTORY, _RECORDS = "directory.", "records."
+
+
+@dataclass(frozen=True, eq=False)
+class Fresh:
+    """Groups met for the first time: their keys and numbers."""
+
+    keys: pl.DataFrame
+    number: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is remembered of some groups: `rows` of the table, and the place of each among the groups."""
+
+    rows: pl.DataFrame
+    place: Ints
+    position: Ints
+    """Where each group's record is; -1 if there is none."""
+
+    @property
+    def exists(self) -> Mask:
+        return self.position >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Keys to numbers and numbers to records; `unused` is the next number."""
+
+    keys: tuple[str, ...]
+    directory: Table
+    records: Table
+    unused: int = 0
+
+    @staticmethod
+    def empty(keys: Mapping[str, pl.DataType], values: Mapping[str, pl.DataType]) -> Groups:
+        """No groups, of keys and remembered values of these types."""
+        number = {NUMBER: pl.Int64()}
+        return Groups(
+            tuple(keys),
+            Table({**keys, **number}, tuple(keys)),
+            Table({**number, **keys, **values}, (NUMBER,)),
+        )
+
+    @property
+    def rows(self) -> int:
+        return self.directory.rows + self.records.rows
+
+    @property
+    def nbytes(self) -> int:
+        return self.directory.nbytes + self.records.nbytes
+
+    def chunks(self, prefix: str) -> dict[str, pl.DataFrame]:
+        """Every chunk by name; each name starts with `prefix`."""
+        return self.directory.chunks(prefix + _DIRECTORY) | self.records.chunks(prefix + _RECORDS)
+
+    def restore(self, chunks: Mapping[str, pl.DataFrame], prefix: str) -> Groups:
+        """The groups like these empty ones whose chunks with `prefix` these are."""
+        directory = self.directory.restore(chunks, prefix + _DIRECTORY)
+        records = self.records.restore(chunks, prefix + _RECORDS)
+        numbers = [int(run.numbers(NUMBER).max()) for run in records.runs if run.height]
+        return replace(self, directory=directory, records=records, unused=max(numbers, default=-1) + 1)
+
+    def identify(self, keys: pl.DataFrame) -> tuple[Ints, Fresh]:
+        """The number of each row's group, and the groups that had none."""
+        if not self.keys:
+            return np.zeros(keys.height, dtype=np.int64), Fresh(keys.clear(), np.empty(0, dtype=np.int64))
+        code, different = _coded(keys, self.keys)
+        position = self.directory.find(different, self.keys)
+        number = self.directory.numbers(position, NUMBER, -1)
+        new = np.flatnonzero(number < 0)
+        number[new] = self.unused + np.arange(new.size)
+        return number[code], Fresh(different[new], number[new])
+
+    def read(self, numbers: Ints) -> Known:
+        """What is remembered of the groups with these numbers."""
+        position = self.records.find(pl.DataFrame({NUMBER: numbers}), (NUMBER,))
+        place = np.flatnonzero(position >= 0)
+        return Known(self.records.take(position[place]), place, position)
+
+    def write(
+        self, records: pl.DataFrame, known: Known, alive: Mask, fresh: Fresh, after: int, upto: int
+    ) -> Groups:
+        """The groups after a step: records for all groups of the step, of which only some are still alive."""
+        told = alive | known.exists
+        chosen = np.flatnonzero(told)
+        table = self.records.expire(after, upto)[0]
+        table = table.put(records[chosen], known.position[chosen], ~alive[chosen])
+        unused = max([self.unused, *(fresh.number[-1:] + 1).tolist()])
+        return replace(
+            self, directory=self._directed(records, known, alive, after, upto), records=table, unused=unused
+        )
+
+    def _directed(self, records: pl.DataFrame, known: Known, alive: Mask, after: int, upto: int) -> Table:
+        directory = self.directory.expire(after, upto)[0]
+        if not self.keys:
+            return directory
+        born = np.flatnonzero(alive & ~known.exists)
+        gone = np.flatnonzero(~alive & known.exists)
+        entries = records[np.concatenate([born, gone])].select(*self.keys, NUMBER)
+        nowhere = np.full(born.size, -1, dtype=np.int64)
+        position = np.concatenate([nowhere, directory.find(entries[born.size :], self.keys)])
+        return directory.put(entries, position, np.arange(entries.height) >= born.size)
+
+
+def _coded(keys: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, pl.DataFrame]:
+    """A code from 0 up for each row, and the key for each code."""
+    hashes = key_hash(keys, columns)
+    code = np.empty(keys.height, dtype=np.int64)
+    representatives: list[Ints] = [np.empty(0, dtype=np.int64)]
+    count = 0
+    rest = np.arange(keys.height)
+    # One round, unless two keys have one hash: then the other key is coded in the next.
+    while rest.size:
+        order = rest[np.argsort(hashes[rest])]
+        ordered = hashes[order]
+        new = np.ones(order.size, dtype=np.bool_)
+        new[1:] = ordered[1:] != ordered[:-1]
+        heads = order[new]
+        local = np.cumsum(new) - 1
+        code[order] = local + count
+        equal = keys_equal(keys[order], keys[heads[local]], columns, columns, null_equal=True)
+        representatives.append(heads)
+        count += heads.size
+        rest = order[~equal]
+    return code, keys[np.concatenate(representatives)]

@@ -1,0 +1,335 @@
+"""Aggregate: one row per group, with the aggregates of the group's contents, at every instant at which they change.
+
+```
+rows of a group     [== 3 ========)             SUM   ──3──┬──8──┬──5──┬ and the group is gone
+                          [== 5 ========)             announce 3, end it and announce 8, ...
+```
+
+A row is two changes: it comes at its birth and goes at its death; an ending is the reverse. Changes after the step wait in
+`Pending`. Those in the step make points (group, instant), and every call is evaluated at all of them at once.
+
+| function | remembered | a step costs |
+|---|---|---|
+| COUNT, SUM, AVG | sums per group; per group and announced death | as its changes |
+| ... DISTINCT | also how often each value occurs, now and by death | as its changes |
+| MIN, MAX | rows that can still be extreme; with endings, how often each value occurs | as its changes |
+| MEDIAN, QUANTILE, TOP | how often each value occurs, now and by death | as what its groups hold |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from headgate.kernels.aggregate import ledger
+from headgate.kernels.aggregate.bag import Bag, Histories
+from headgate.kernels.aggregate.call import AggregateCall, Function
+from headgate.kernels.aggregate.coding import decode
+from headgate.kernels.aggregate.frontier import Frontier
+from headgate.kernels.aggregate.groups import NUMBER, Fresh, Groups, Known
+from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure
+from headgate.kernels.aggregate.pending import Pending
+from headgate.kernels.aggregate.points import Points
+from headgate.kernels.aggregate.results import Evaluation
+from headgate.kernels.aggregate.state import AggregateState
+from headgate.kernels.aggregate.step import Arguments, Due, Step
+from headgate.kernels.aggregate.tally import GROUP
+from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
+from headgate.model.time import NEVER, Clock, tick_at_or_after
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_EXTREMES = (Function.MIN, Function.MAX)
+_HOLISTIC = (Function.MEDIAN, Function.QUANTILE, Function.TOP)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """GROUP BY `keys` with `calls`, over input columns of types `schema`.
+
+    Without keys there is one row from the query's first instant on (with `slide`, from the first tick), also over nothing.
+    `append` announces each new value of a group and never ends one. `endings` says whether the input may take
+    lifetimes back; if it says not, MIN and MAX forget what can no longer matter.
+    """
+
+    schema: Mapping[str, pl.DataType]
+    keys: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+    slide: int | None = None
+    append: bool = False
+    endings: bool = True
+
+    def __post_init__(self) -> None:
+        names = [*self.keys, *(call.output for call in self.calls)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two columns of one name among {names}")
+        missing = {*self.keys, *(call.argument for call in self.calls)} - {*self.schema, None}
+        if missing:
+            raise ValueError(f"no input columns {sorted(map(str, missing))}")
+
+    @cached_property
+    def output_schema(self) -> dict[str, pl.DataType]:
+        """The payload of the output: keys, then results."""
+        keys = {key: self.schema[key] for key in self.keys}
+        return keys | {call.output: call.result_type(self.schema) for call in self.calls}
+
+    def initial(self) -> AggregateState:
+        """No groups, nothing pending."""
+        keys = {_key(number): self.schema[key] for number, key in enumerate(self.keys)}
+        values: dict[str, pl.DataType] = {ROWS: pl.Int64()}
+        for measure in self._measures.values():
+            values |= measure.schema()
+        for number, call in enumerate(self.calls):
+            values[_result(number)] = call.result_type(self.schema)
+        return AggregateState(
+            Groups.empty(keys, values),
+            Pending((GROUP,)),
+            {argument: Bag(self.schema[argument]) for argument in self._in_bags},
+            {(argument, largest): Frontier(largest) for argument, largest in self._in_frontiers},
+        )
+
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> AggregateState:
+        """The state whose `chunks()` these are."""
+        return self.initial().restore(chunks)
+
+    def advance(
+        self, state: AggregateState, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[AggregateState, Batch]:
+        """All changes of the groups' rows in (clock.after, clock.upto], given all input births in that step."""
+        (batch,) = inputs
+        frame, upto = batch.frame, min(clock.upto, NEVER - 1)
+        if not self.endings and frame[SIGN].min() == -1:
+            raise ValueError("an ending from an input that was said to have none")
+        if upto <= clock.after:
+            return state, Batch.empty(self.output_schema)
+        pending, due = state.pending.due(clock.after, upto)
+        bags, bags_due = {}, {}
+        for argument, bag in state.bags.items():
+            bags[argument], bags_due[argument] = bag.due(clock.after, upto)
+        state = replace(state, pending=pending, bags=bags)
+        opens = self._opens(clock)
+        opening = None
+        if opens is not None and opens <= upto and not (opens <= clock.after and state.groups.records.live):
+            opening = max(opens, clock.after + 1)
+        number, fresh = state.groups.identify(self._keys_of(frame))
+        step = Step.of(frame, number, Due(due, bags_due), clock.after, upto, opening)
+        if not step.points.size:
+            return state, Batch.empty(self.output_schema)
+        return self._advanced(state, step, fresh, opens)
+
+    def _advanced(
+        self, state: AggregateState, step: Step, fresh: Fresh, opens: int | None
+    ) -> tuple[AggregateState, Batch]:
+        known = state.groups.read(step.groups)
+        columns: Columns = {ROWS: step.sign}
+        for argument, measure in self._measures.items():
+            parts = measure.of_rows(step.frame[argument])
+            columns |= {name: part * step.sign for name, part in parts.items()}
+        sums = step.at_points(columns)
+
+        arguments = {
+            argument: Arguments.of(step.frame[argument])
+            for argument in {*state.bags, *(argument for argument, _ in state.frontiers)}
+        }
+        histories = {
+            argument: bag.histories(step.changes(argument, arguments[argument]), step.points, step.groups)
+            for argument, bag in state.bags.items()
+        }
+        for argument, history in histories.items():
+            _add_presences(sums, self._measures[argument], history)
+
+        start = ledger.unpacked(known.rows, tuple(self._measures.values()), known.place, step.groups.size)
+        zeros = np.zeros(step.groups.size, dtype=np.int64)
+        nothing = np.zeros(step.points.size, dtype=np.int64)
+        totals = {
+            name: step.points.running(sums.get(name, nothing), start.get(name, zeros))
+            for name in {**start, **sums}
+        }
+        evaluation = Evaluation(
+            step.points,
+            step.groups,
+            totals,
+            self._measures,
+            state.bags,
+            histories,
+            {which: step.covers(arguments[which[0]], front) for which, front in state.frontiers.items()},
+        )
+        results = pl.DataFrame(
+            [
+                evaluation.column(call).cast(call.result_type(self.schema)).alias(_result(number))
+                for number, call in enumerate(self.calls)
+            ]
+        )
+        if self.keys:
+            alive, was_alive = totals[ROWS] > 0, known.exists
+        else:
+            alive = np.full(step.points.size, False) if opens is None else step.points.at >= opens
+            was_alive = known.exists & (opens is not None and opens <= step.after)
+        keys = self._keys_of_groups(step, known, fresh)
+        output = self._output(step.points, keys, results, _placed(known, results.columns), alive, was_alive)
+
+        last = step.points.first[1:] - 1
+        at_last = {name: values[last] for name, values in totals.items()}
+        record = pl.DataFrame(
+            {
+                NUMBER: step.groups,
+                **{name: keys[name] for name in keys.columns},
+                **ledger.packed(at_last, tuple(self._measures.values()), step.groups.size),
+                **{name: results[name].gather(last) for name in results.columns},
+            }
+        )
+        stays = alive[last] if self.keys else np.ones(1, dtype=np.bool_)
+        later = step.announced(columns)
+        return AggregateState(
+            state.groups.write(record, known, stays, fresh, step.after, step.upto),
+            state.pending.add(later, step.upto),
+            {
+                argument: bag.advance(histories[argument], step.groups, step.upto).announce(
+                    *step.announced_changes(arguments[argument]), step.upto
+                )
+                for argument, bag in state.bags.items()
+            },
+            {
+                which: front.advance(step.frontier_rows(arguments[which[0]]), step.upto)
+                for which, front in state.frontiers.items()
+            },
+        ), output
+
+    def _output(
+        self,
+        points: Points,
+        keys: pl.DataFrame,
+        results: pl.DataFrame,
+        before: pl.DataFrame,
+        alive: Mask,
+        was_alive: Mask,
+    ) -> Batch:
+        """What is announced and ended at the points, given the results there and before the step."""
+        groups = was_alive.size
+        previous = groups + np.arange(points.size) - 1
+        previous[points.first[:-1]] = np.arange(groups)
+        prior = pl.concat([before, results])[previous]
+        prior_alive = np.concatenate([was_alive, alive])[previous]
+        changed = np.zeros(points.size, dtype=np.bool_)
+        for name in results.columns:
+            changed |= results[name].ne_missing(prior[name]).to_numpy()
+        announced = np.flatnonzero(alive & (~prior_alive | changed))
+        ended = np.flatnonzero(prior_alive & (~alive | changed))
+        if self.append:
+            ended = ended[:0]
+        which = np.concatenate([ended, announced])
+        born = points.at[which]
+        # In time order, and at one instant the old value goes before the new one comes.
+        order = np.argsort(born, kind="stable")
+        sign = np.repeat(np.array([-1, 1], dtype=np.int8), [ended.size, announced.size])
+        values = pl.concat([prior[ended], results[announced]])[order]
+        owner = points.group[which[order]]
+        payload = [*(keys[name].gather(owner) for name in keys.columns), *values.get_columns()]
+        frame = pl.DataFrame(
+            [column.alias(name) for column, name in zip(payload, self.output_schema, strict=True)]
+        )
+        lifetimes = {
+            BORN: born[order],
+            DIES: np.full(order.size, NEVER),
+            SIGN: sign[order],
+        }
+        return Batch(
+            frame.with_columns(
+                pl.Series(name, lifetimes[name], dtype) for name, dtype in LIFETIME_SCHEMA.items()
+            )
+        )
+
+    @cached_property
+    def _measures(self) -> dict[str, Measure]:
+        return {measure.argument: measure for measure in Measure.of(self.calls, self.schema)}
+
+    @cached_property
+    def _in_bags(self) -> tuple[str, ...]:
+        """Arguments whose multiplicities are kept."""
+        return tuple(
+            dict.fromkeys(
+                call.argument
+                for call in self.calls
+                if call.argument is not None
+                and (
+                    call.of_distinct
+                    or call.function in _HOLISTIC
+                    or (self.endings and call.function in _EXTREMES)
+                )
+            )
+        )
+
+    @cached_property
+    def _in_frontiers(self) -> tuple[tuple[str, bool], ...]:
+        """Arguments of which the rows are kept that can still be the smallest, or (True) the largest."""
+        return tuple(
+            dict.fromkeys(
+                (call.argument, call.function == Function.MAX)
+                for call in self.calls
+                if call.argument is not None and not self.endings and call.function in _EXTREMES
+            )
+        )
+
+    def _opens(self, clock: Clock) -> int | None:
+        """The instant from which on the one group without keys has a row; None with keys, or if it is not known yet."""
+        if self.keys or clock.start is None:
+            return None
+        return clock.start if self.slide is None else tick_at_or_after(clock.start, self.slide)
+
+    def _keys_of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The key columns of rows under the names the state uses, -0.0 as 0.0."""
+        if not self.keys:
+            return frame.select(BORN)
+        return frame.select(
+            (pl.col(key) + 0.0 if self.schema[key].is_float() else pl.col(key)).alias(_key(number))
+            for number, key in enumerate(self.keys)
+        )
+
+    def _keys_of_groups(self, step: Step, known: Known, fresh: Fresh) -> pl.DataFrame:
+        """The key of each group of the step."""
+        names = [_key(number) for number in range(len(self.keys))]
+        if not names:
+            return pl.DataFrame()
+        place = np.concatenate([known.place, np.searchsorted(step.groups, fresh.number)])
+        return _at_places(
+            pl.concat([known.rows.select(names), fresh.keys.select(names)]), place, step.groups.size
+        )
+
+
+def _key(number: int) -> str:
+    return f"key{number}"
+
+
+def _result(number: int) -> str:
+    return f"result{number}"
+
+
+def _placed(known: Known, names: Sequence[str]) -> pl.DataFrame:
+    return _at_places(known.rows.select(names), known.place, known.position.size)
+
+
+def _at_places(rows: pl.DataFrame, place: Ints, size: int) -> pl.DataFrame:
+    """A frame of `size` rows with these rows at their places and NULLs elsewhere."""
+    index = np.full(size, rows.height)
+    index[place] = np.arange(rows.height)
+    return pl.concat([rows, rows.clear(1)])[index]
+
+
+def _add_presences(sums: Columns, measure: Measure, histories: Histories) -> None:
+    """Adds to the sums what values add that appear or disappear."""
+    if not measure.distinct:
+        return
+    here = histories.after > 0
+    change = here.astype(np.int64) - (histories.after - histories.change > 0)
+    some = np.flatnonzero(change)
+    point = histories.point[some]
+    values = decode(histories.pairs.value.gather(histories.pair[some]), measure.dtype)
+    for name, parts in measure.of_presences(values, change[some]).items():
+        column = sums.setdefault(name, np.zeros(histories.points.size, dtype=np.int64))
+        np.add.at(column, point, parts)

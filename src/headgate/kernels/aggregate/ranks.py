@@ -1,0 +1,124 @@
+"""Ranks: the value at a given rank in each group at each point, for all points at once.
+
+Items are weights on values: what a group holds before the step, then the changes in time order. What stands in the group
+at a point is a prefix of its items; the value of rank k in a prefix is found by descending, for all points at
+once, through the binary digits of the values' positions in the order of values (a wavelet matrix with weights):
+
+```
+digit 2   items of values 0..3 | items of values 4..7       weight of the left part in my prefix > k: go left
+digit 1   0..1 | 2..3          | 4..5 | 6..7                else take it off k and go right
+digit 0   0|1  | 2|3           | 4|5  | 6|7                 after the last digit, the value is known
+```
+
+Reading a group's values costs as much as the group holds. But a change moves a rank by one at most, so only values
+near the rank before the step can be an answer; the rest is one number, and the descent costs as the changes do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from headgate.kernels.aggregate.bag import Histories
+from headgate.kernels.aggregate.coding import decode
+from headgate.kernels.aggregate.points import Points
+from headgate.kernels.aggregate.sorted_pairs import seek
+from headgate.kernels.aggregate.tally import Entries, merged
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# How many times farther than the changes reach values are kept: once because the number of rows changes, once because
+# the rows before a value do, and once more because changes of values left out are still counted.
+_REACH = 4
+
+
+def quantile(held: Entries, histories: Histories, count: Ints, share: float, dtype: pl.DataType) -> pl.Series:
+    """At each point, the `share` quantile of the `count` values there, between two values by proportion; else NULL.
+
+    `held` is what the groups of the step hold before it.
+    """
+    points = histories.points
+    place = np.maximum(count - 1, 0) * share
+    below = np.floor(place).astype(np.int64)
+    above = np.ceil(place).astype(np.int64)
+    nearby, left_out = _near(held, histories, share, points)
+    values, first = _values(nearby, histories, points)
+    position = _descend(nearby, histories, values, first, np.stack([below, above]) - left_out[points.group])
+    base = first[points.group]
+    # Where a group has no values at a point, the descent may end anywhere; the count says so.
+    last = max(values.size - 1, 0)
+    if values.size:
+        numbers = decode(values.value, dtype).cast(pl.Float64).to_numpy()
+    else:
+        numbers = np.zeros(1)
+    low, high = numbers[np.clip(base + position, 0, last)]
+    with np.errstate(invalid="ignore"):
+        between = (above - place) * low + (place - below) * high
+    result = np.where((above == below) | (low == high), low, between)
+    return pl.select(pl.when(pl.Series(count > 0)).then(pl.Series(result))).to_series()
+
+
+def _near(held: Entries, histories: Histories, share: float, points: Points) -> tuple[Entries, Ints]:
+    """The entries near the rank, and per group the rows before them that were left out."""
+    groups = points.first.size - 1
+    before = np.cumsum(held.count) - held.count
+    start = np.searchsorted(held.group, np.arange(groups + 1))
+    ends = np.append(before, held.count.sum())[start]
+    total = np.diff(ends)
+    moves = np.zeros(groups, dtype=np.int64)
+    np.add.at(moves, points.group[histories.point], np.abs(histories.change))
+    middle = np.maximum(total - 1, 0) * share
+    reach = _REACH * (moves + 1)
+    low, high = (middle - reach)[held.group], (middle + reach)[held.group]
+    rank = before - ends[:-1][held.group]
+    left = rank + held.count <= low
+    left_out = np.zeros(groups, dtype=np.int64)
+    np.add.at(left_out, held.group[left], held.count[left])
+    return held.take(~left & (rank <= high)), left_out
+
+
+def _values(nearby: Entries, histories: Histories, points: Points) -> tuple[Entries, Ints]:
+    """All values that have an item, by group, and where each group's begin."""
+    pairs = histories.pairs
+    ones = (Entries(part.group, part.value, np.ones(part.size, dtype=np.int64)) for part in (nearby, pairs))
+    values = merged(list(ones))
+    return values, np.searchsorted(values.group, np.arange(points.first.size))
+
+
+def _descend(nearby: Entries, histories: Histories, values: Entries, first: Ints, ranks: Ints) -> Ints:
+    """For rows of ranks at the points, the position of the value among those of the group."""
+    points, pairs = histories.points, histories.pairs
+    # Items, group by group: what is held, then the changes by point.
+    order = np.argsort(histories.point, kind="stable")
+    held_by = np.searchsorted(nearby.group, np.arange(first.size))
+    changed_by = np.searchsorted(histories.point[order], points.first)
+    group = np.concatenate([nearby.group, points.group[histories.point[order]]])
+    item = np.argsort(group, kind="stable")
+    place = np.concatenate([_place(values, nearby), _place(values, pairs)[histories.pair[order]]])
+    place = (place - first[group])[item]
+    weight = np.concatenate([nearby.count, histories.change[order]])[item]
+    # The prefix of a point: from its group's first item to its last change up to the point.
+    low = (held_by + changed_by)[points.group]
+    high = held_by[points.group + 1] + np.searchsorted(
+        histories.point[order], np.arange(points.size), side="right"
+    )
+    low, high = np.broadcast_to(low, ranks.shape), np.broadcast_to(high, ranks.shape)
+    answer = np.zeros(ranks.shape, dtype=np.int64)
+    for digit in reversed(range(int(place.max(initial=0)).bit_length())):
+        right = (place >> digit) & 1 == 1
+        lefts = np.concatenate([[0], np.cumsum(~right)])
+        weights = np.concatenate([[0], np.cumsum(np.where(right, 0, weight))])
+        left = weights[high] - weights[low]
+        goes_right = ranks >= left
+        ranks = np.where(goes_right, ranks - left, ranks)
+        answer |= goes_right.astype(np.int64) << digit
+        low, high = (np.where(goes_right, lefts[-1] + end - lefts[end], lefts[end]) for end in (low, high))
+        parted = np.concatenate([np.flatnonzero(~right), np.flatnonzero(right)])
+        place, weight = place[parted], weight[parted]
+    return answer
+
+
+def _place(values: Entries, part: Entries) -> Ints:
+    return seek(values.group, values.codes, part.group, part.codes)

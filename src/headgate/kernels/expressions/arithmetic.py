@@ -1,0 +1,231 @@
+"""Arithmetic as ANSI Spark SQL does it: overflow and division by zero are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+from sqlglot import exp
+
+from headgate.kernels.expressions import calendar
+from headgate.kernels.expressions.compile import compile_node, named
+from headgate.kernels.expressions.dtypes import FLOATS, INTEGERS, type_name
+from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
+from headgate.model.errors import UnsupportedError
+
+_LOWEST = {pl.Int8: -(2**7), pl.Int16: -(2**15), pl.Int32: -(2**31), pl.Int64: -(2**63)}
+
+
+@compile_node.register(exp.Add)
+@compile_node.register(exp.Sub)
+def _(node: exp.Expression, scope: Scope) -> Typed:
+    moved = calendar.shift(node, scope)
+    if moved is not None:
+        return moved
+    return _checked(*_operate("+" if isinstance(node, exp.Add) else "-", node, scope))
+
+
+@compile_node.register
+def _(node: exp.Mul, scope: Scope) -> Typed:
+    return _checked(*_operate("*", node, scope))
+
+
+@compile_node.register
+def _(node: exp.Div, scope: Scope) -> Typed:
+    return _checked(*_operate("/", node, scope))
+
+
+@compile_node.register
+def _(node: exp.Mod, scope: Scope) -> Typed:
+    return _checked(*_operate("%", node, scope))
+
+
+@compile_node.register
+def _(node: exp.IntDiv, scope: Scope) -> Typed:
+    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    if left.dtype not in INTEGERS or right.dtype not in INTEGERS:
+        raise UnsupportedError(f"DIV divides whole numbers; `{shown(node)}` has others")
+    value = combine(lambda a, b: _quotient(a.cast(pl.Int64), b.cast(pl.Int64)), left, right)
+    failures = [
+        _zero(left, right, node),
+        Check(
+            (left.expr == _LOWEST[pl.Int64]) & (right.expr == -1), f"`{shown(node)}` is too large for BIGINT"
+        ),
+    ]
+    return value.failing(failures)
+
+
+@compile_node.register(exp.SafeAdd)
+@compile_node.register(exp.SafeSubtract)
+@compile_node.register(exp.SafeMultiply)
+@compile_node.register(exp.SafeDivide)
+def _(node: exp.Expression, scope: Scope) -> Typed:
+    operators: dict[type[exp.Expression], str]
+    operators = {exp.SafeAdd: "+", exp.SafeSubtract: "-", exp.SafeMultiply: "*", exp.SafeDivide: "/"}
+    value, failures = _operate(operators[type(node)], node, scope)
+    return value.or_null(failures)
+
+
+@compile_node.register(exp.Neg)
+@compile_node.register(exp.Negative)
+def _(node: exp.Expression, scope: Scope) -> Typed:
+    operand = compile_node(node.this, scope)
+    if operand.dtype == pl.Null:
+        return operand
+    return operand.map(lambda a: -a).failing(_lowest(operand, node))
+
+
+@compile_node.register
+def _(node: exp.Abs, scope: Scope) -> Typed:
+    operand = compile_node(node.this, scope)
+    return operand.map(lambda a: a.abs()).failing(_lowest(operand, node))
+
+
+@named("positive")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    return arguments[0]
+
+
+@named("pmod")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    left, right = arguments
+    value, failures = _remainder(left, right, node)
+    # A negative remainder is lifted by the divisor and reduced again, also when the divisor is negative.
+    lifted, _ = _remainder(combine(lambda r, b: r + b, value, right), right, node)
+    return Typed(
+        pl.when(value.expr < 0).then(lifted.expr).otherwise(value.expr),
+        value.scope,
+        (*value.checks, *failures),
+    )
+
+
+@named("try_mod")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    left, right = arguments
+    value, failures = _remainder(left, right, node)
+    return value.or_null(failures)
+
+
+def _checked(value: Typed, failures: Sequence[Check]) -> Typed:
+    return value.failing(failures)
+
+
+def _operate(operator: str, node: exp.Expression, scope: Scope) -> tuple[Typed, list[Check]]:
+    """The value of `left operator right` and the rows on which it has none."""
+    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    if pl.Null in (left.dtype, right.dtype):
+        return combine(lambda a, b: pl.lit(None), left, right), []
+    if pl.Duration in (left.dtype.base_type(), right.dtype.base_type()) and operator in "*/":
+        return calendar.scale(operator, left, right, node)
+    if operator == "%":
+        return _remainder(left, right, node)
+    if isinstance(left.dtype, pl.Decimal) and isinstance(right.dtype, pl.Decimal):
+        return _decimals(operator, left, right, node)
+    if operator == "/":
+        return combine(lambda a, b: a / b, left, right), [_zero(left, right, node)]
+    result = combine(_PLAIN[operator], left, right)
+    if result.dtype not in INTEGERS:
+        return result, []
+    return _whole(operator, left, right, result, node)
+
+
+_PLAIN: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
+
+
+def _whole(
+    operator: str, left: Typed, right: Typed, result: Typed, node: exp.Expression
+) -> tuple[Typed, list[Check]]:
+    """Whole numbers that wrap around in the machine: compute wider, or read the overflow off the signs."""
+    a, b, s = left.expr, right.expr, result.expr
+    cause = f"`{shown(node)}` is too large for {type_name(result.dtype)}"
+    if result.dtype == pl.Int64 and operator != "*":
+        # Adding overflows where both operands differ in sign from the sum, subtracting where the operands
+        # differ in sign and the difference from the first.
+        overflow = (a ^ s) & (b ^ s) if operator == "+" else (a ^ b) & (a ^ s)
+        return result, [Check(overflow < 0, cause)]
+    wide = pl.Int128 if result.dtype == pl.Int64 else pl.Int64
+    exact = _PLAIN[operator](a.cast(wide), b.cast(wide))
+    value = combine(lambda _a, _b: exact.cast(result.dtype, strict=False), left, right)
+    return value, [Check(value.expr.is_null() & exact.is_not_null(), cause)]
+
+
+def _remainder(left: Typed, right: Typed, node: exp.Expression) -> tuple[Typed, list[Check]]:
+    """The remainder with the sign of the dividend."""
+    dtype = combine(lambda a, b: a + b, left, right).dtype
+    value = combine(_float_remainder(dtype) if dtype in FLOATS else _exact_remainder, left, right)
+    return value, [_zero(left, right, node)]
+
+
+def _exact_remainder(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    divisor = pl.when(b != 0).then(b)
+    floored = a % divisor
+    return pl.when((floored != 0) & ((a < 0) != (b < 0))).then(floored - divisor).otherwise(floored)
+
+
+def _float_remainder(dtype: pl.DataType) -> Callable[[pl.Expr, pl.Expr], pl.Expr]:
+    def exact(series: Sequence[pl.Series]) -> pl.Series:
+        # Polars computes a - b * floor(a / b), which loses everything once a / b has no digits left.
+        with np.errstate(invalid="ignore"):
+            return pl.Series(np.fmod(series[0].to_numpy(), series[1].to_numpy()), dtype=dtype)
+
+    def remainder(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        known = a.is_not_null() & b.is_not_null()
+        value = pl.map_batches([a.cast(dtype), b.cast(dtype)], exact, return_dtype=dtype, is_elementwise=True)
+        return pl.when(known).then(value)
+
+    return remainder
+
+
+def _quotient(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    divisor = pl.when(b != 0).then(b)
+    floored, rest = a // divisor, a % divisor
+    return pl.when((rest != 0) & ((a < 0) != (b < 0))).then(floored + 1).otherwise(floored)
+
+
+def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expression) -> tuple[Typed, list[Check]]:
+    """Decimals at the scale that Spark SQL gives the result; Polars keeps the larger of the operands'."""
+    target = decimal_result(operator, left.dtype, right.dtype)
+    working = pl.Decimal(38, max(target.scale, *(side.dtype.scale for side in (left, right))))  # type: ignore[attr-defined]
+    a, b = (side.expr.cast(working, strict=False) for side in (left, right))
+    divisor = pl.when(b != 0).then(b)
+    exact = a / divisor if operator == "/" else _PLAIN[operator](a, b)
+    rounded = exact.round(target.scale, mode="half_away_from_zero").cast(target, strict=False)
+    value = combine(lambda _a, _b: rounded, left, right)
+    too_large = [side.expr.is_not_null() & wide.is_null() for side, wide in ((left, a), (right, b))]
+    too_large.append(exact.is_not_null() & rounded.is_null())
+    cause = f"`{shown(node)}` is too large for {type_name(target)}"
+    failures = [Check(pl.any_horizontal(too_large), cause)]
+    return value, failures + ([_zero(left, right, node)] if operator == "/" else [])
+
+
+def decimal_result(operator: str, left: pl.DataType, right: pl.DataType) -> pl.Decimal:
+    """The type of a decimal operation: all digits if 38 suffice, else whole digits before fractions."""
+    assert isinstance(left, pl.Decimal) and isinstance(right, pl.Decimal)
+    (p1, s1), (p2, s2) = (left.precision, left.scale), (right.precision, right.scale)
+    match operator:
+        case "*":
+            whole, scale = p1 - s1 + p2 - s2 + 1, s1 + s2
+        case "/":
+            whole, scale = p1 - s1 + s2, max(6, s1 + p2 + 1)
+        case _:
+            whole, scale = max(p1 - s1, p2 - s2) + 1, max(s1, s2)
+    if whole + scale > 38:
+        scale = max(38 - whole, min(scale, 6))
+    return pl.Decimal(min(38, whole + scale), scale)
+
+
+def _zero(dividend: Typed, divisor: Typed, node: exp.Expression) -> Check:
+    return Check(dividend.expr.is_not_null() & (divisor.expr == 0), f"`{shown(node)}` divides by zero")
+
+
+def _lowest(operand: Typed, node: exp.Expression) -> list[Check]:
+    """The smallest whole number of a type has no positive counterpart."""
+    if operand.dtype not in INTEGERS:
+        return []
+    lowest = _LOWEST[operand.dtype.base_type()]  # type: ignore[index]
+    return [Check(operand.expr == lowest, f"`{shown(node)}` is too large for {type_name(operand.dtype)}")]

@@ -1,0 +1,147 @@
+"""Intervals, and dates and timestamps moved by them.
+
+A day-time interval is a duration. Months and years have no fixed length, so an interval of them exists only
+beside a date, as in `date + INTERVAL 1 MONTH`, where the end of a short month stops it, as in Spark SQL.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+from sqlglot import exp
+
+from headgate.kernels.expressions.compile import compile_node, constant_integer
+from headgate.kernels.expressions.dtypes import INTEGERS, INTERVAL, TIMESTAMP
+from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
+from headgate.model.errors import UnsupportedError
+from headgate.model.time import DAY, UNITS
+
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_SPANS = {
+    ("DAY", "HOUR"): r"(?P<DAY>\d+) (?P<HOUR>\d+)",
+    ("DAY", "MINUTE"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+)",
+    ("DAY", "SECOND"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d+)?)",
+    ("HOUR", "MINUTE"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+)",
+    ("HOUR", "SECOND"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d+)?)",
+    ("MINUTE", "SECOND"): r"(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d+)?)",
+}
+
+
+def unit_name(node: exp.Expression | str) -> str:
+    """A unit of time in capitals and in the singular."""
+    name = (node if isinstance(node, str) else node.name).upper()
+    return name.removesuffix("S")
+
+
+@compile_node.register
+def _(node: exp.Interval, scope: Scope) -> Typed:
+    unit = node.args.get("unit")
+    if unit is None or isinstance(unit, exp.IntervalSpan) or isinstance(node.this, exp.Literal):
+        return Typed(pl.lit(interval_length(node), dtype=pl.Int64).cast(INTERVAL), scope)
+    size = _unit_length(unit, node)
+    return compile_node(node.this, scope).map(lambda count: (count.cast(pl.Int64) * size).cast(INTERVAL))
+
+
+def interval_length(node: exp.Interval) -> int:
+    """Microseconds of an interval that is written out."""
+    unit = node.args.get("unit")
+    text = node.this.name.strip()
+    if isinstance(unit, exp.IntervalSpan):
+        return _span_length(text, unit, node)
+    if unit is not None:
+        return round(_count(text, node) * _unit_length(unit, node))
+    pairs = re.findall(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
+    if not pairs or re.sub(r"[+-]?\d+(?:\.\d+)?\s*[A-Za-z]+\s*", "", text):
+        raise UnsupportedError(f"`{shown(node)}` is not an interval of days and smaller units")
+    return sum(round(float(count) * _unit_length(word, node)) for count, word in pairs)
+
+
+def _count(text: str, node: exp.Interval) -> float:
+    try:
+        return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+    except ValueError:
+        raise UnsupportedError(f"`{shown(node)}` does not have a number before its unit") from None
+
+
+def _unit_length(unit: exp.Expression | str, node: exp.Expression) -> int:
+    length = UNITS.get(unit_name(unit))
+    if length is None:
+        raise UnsupportedError(
+            f"`{shown(node)}` has no fixed length",
+            remedy="use days or smaller units, or add it to a date or timestamp",
+        )
+    return length
+
+
+def _span_length(text: str, span: exp.IntervalSpan, node: exp.Interval) -> int:
+    pattern = _SPANS.get((unit_name(span.this), unit_name(span.expression)))
+    found = pattern and re.fullmatch(r"(?P<sign>[+-]?)" + pattern, text)
+    if not found:
+        raise UnsupportedError(f"`{shown(node)}` does not have the form that its units ask for")
+    fields = found.groupdict()
+    sign = -1 if fields.pop("sign") == "-" else 1
+    return sign * sum(round(float(count) * UNITS[unit]) for unit, count in fields.items())
+
+
+def shift(node: exp.Expression, scope: Scope) -> Typed | None:
+    """A date or timestamp moved by an interval or by days; None when the operands are something else."""
+    sign = 1 if isinstance(node, exp.Add) else -1
+    when, step = node.this, node.expression.unnest()
+    if isinstance(when.unnest(), exp.Interval) and sign == 1:
+        when, step = node.expression, when.unnest()
+    if isinstance(step, exp.Interval):
+        moved = compile_node(when, scope)
+        unit = step.args.get("unit")
+        if isinstance(unit, exp.Var) and unit_name(unit) in _MONTHS:
+            count = constant_integer(exp.cast(step.this, "int"), f"the number of months in `{shown(step)}`")
+            return by_months(moved, pl.lit(sign * count * _MONTHS[unit_name(unit)]))
+        if moved.dtype != pl.Date:
+            return None
+        if isinstance(unit, exp.Var) and _unit_length(unit, step) % DAY == 0:
+            return combine(lambda a, b: a + sign * b, moved, compile_node(step, scope))
+        return combine(lambda a, b: a.cast(TIMESTAMP) + sign * b, moved, compile_node(step, scope))
+    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    if left.dtype == pl.Date and right.dtype in INTEGERS:
+        return combine(lambda a, b: by_days(a, sign * b), left, right)
+    return None
+
+
+def by_days(date: pl.Expr, days: pl.Expr) -> pl.Expr:
+    """A date moved by whole days."""
+    return (
+        (date.cast(pl.Int32).cast(pl.Int64) + days.cast(pl.Int64)).cast(pl.Int32, strict=False).cast(pl.Date)
+    )
+
+
+def by_months(when: Typed, months: pl.Expr) -> Typed:
+    """A date or timestamp moved by months, stopping at the end of a short one."""
+    return when.map(lambda a: a.dt.offset_by(pl.format("{}mo", months)))
+
+
+def months_of(unit: str) -> int | None:
+    """How many months a unit has; None for units of a fixed length."""
+    return _MONTHS.get(unit)
+
+
+def scale(operator: str, left: Typed, right: Typed, node: exp.Expression) -> tuple[Typed, list[Check]]:
+    """An interval times or divided by a number, rounded half away from zero to microseconds."""
+    if right.dtype == INTERVAL and operator == "*":
+        left, right = right, left
+    if left.dtype != INTERVAL or right.dtype == INTERVAL:
+        raise UnsupportedError(
+            f"`{shown(node)}` is not supported: multiply or divide an interval by a number"
+        )
+
+    def scaled(length: pl.Expr, factor: pl.Expr) -> pl.Expr:
+        micros, number = length.cast(pl.Int64), factor.cast(pl.Float64)
+        product = micros * number if operator == "*" else micros / number
+        return product.round(0, mode="half_away_from_zero").cast(pl.Int64, strict=False).cast(INTERVAL)
+
+    value = combine(scaled, left, right)
+    known = left.expr.is_not_null() & right.expr.is_not_null()
+    zero = right.expr == 0 if operator == "/" else pl.lit(False)
+    failures = [Check(known & ~zero & value.expr.is_null(), f"`{shown(node)}` is too long for an interval")]
+    return value, failures + (
+        [Check(known & zero, f"`{shown(node)}` divides by zero")] if operator == "/" else []
+    )

@@ -1,0 +1,111 @@
+"""CAST and TRY_CAST among the scalar types, as ANSI Spark SQL converts them."""
+
+from __future__ import annotations
+
+import polars as pl
+from sqlglot import exp
+
+from headgate.kernels.expressions import notation
+from headgate.kernels.expressions.compile import compile_node
+from headgate.kernels.expressions.dtypes import (
+    FLOATS,
+    INTEGERS,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    named_type,
+    type_name,
+)
+from headgate.kernels.expressions.typed import Check, Scope, Typed, shown
+from headgate.model.errors import UnsupportedError
+from headgate.model.time import SECOND
+
+_WIDTH = {pl.Int8: 8, pl.Int16: 16, pl.Int32: 32, pl.Int64: 64}
+_INSTANTS = (TIMESTAMP, TIMESTAMP_NTZ)
+
+
+# sqlglot's Spark dialect reads CAST as TryCast; only TRY_CAST itself is marked safe.
+@compile_node.register(exp.Cast)
+@compile_node.register(exp.TryCast)
+def _(node: exp.Cast, scope: Scope) -> Typed:
+    target = named_type(node.to)
+    literal = node.this
+    if isinstance(literal, exp.Literal) and not literal.is_string and target in FLOATS:
+        return Typed(pl.lit(float(literal.this), dtype=target), scope)
+    return convert(compile_node(literal, scope), target, literal, lenient=bool(node.args.get("safe")))
+
+
+def convert(value: Typed, target: pl.DataType, node: exp.Expression, *, lenient: bool = False) -> Typed:
+    """A value in another type; where it does not fit, NULL if lenient and an error otherwise."""
+    source = value.dtype
+    if source == target:
+        return value
+    if source == pl.Null:
+        return value.map(lambda a: a.cast(target))
+    converted = value.map(lambda a: _converted(a, source, target, node))
+    if lenient or _always_fits(source, target):
+        return converted
+    cause = f"`{shown(node)}` has a value that is not a valid {type_name(target)}"
+    return converted.failing([Check(value.expr.is_not_null() & converted.expr.is_null(), cause)])
+
+
+def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expression) -> pl.Expr:
+    """The values of type `source` in type `target`; NULL where they do not fit."""
+    numeric = (*INTEGERS, *FLOATS)
+    match source, target:
+        case pl.String(), pl.String():
+            return a
+        case pl.String(), _:
+            if (read := notation.read(a, target)) is not None:
+                return read
+        case _, pl.String():
+            if (written := notation.write(a, source)) is not None:
+                return written
+        case pl.Boolean(), _ if target in numeric or isinstance(target, pl.Decimal):
+            return a.cast(pl.Int8).cast(target, strict=False)
+        case _, pl.Boolean() if source in numeric or isinstance(source, pl.Decimal):
+            return a != 0
+        case _, pl.Decimal() if source in FLOATS:
+            # By way of the shortest text, so that 0.1 stays 0.1 and halves round away from zero.
+            return notation.decimal_of(a.cast(pl.String), target)
+        case pl.Decimal(), pl.Decimal():
+            return notation.rounded(a, source, target)
+        case _, _ if _is_number(source) and _is_number(target):
+            return a.cast(target, strict=False)
+        case pl.Date(), pl.Datetime():
+            return a.cast(target)
+        case pl.Datetime(), pl.Date():
+            return a.dt.date()
+        case pl.Datetime(), pl.Datetime():
+            return a.dt.replace_time_zone(target.time_zone)
+        case pl.Datetime(), _ if source in _INSTANTS and target in INTEGERS:
+            return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
+        case pl.Datetime(), _ if target in FLOATS:
+            return (a.cast(pl.Int64) / SECOND).cast(target)
+        case _, pl.Datetime() if source in INTEGERS:
+            micros = a.cast(pl.Int128) * SECOND
+            return micros.cast(pl.Int64, strict=False).cast(target)
+        case _, pl.Datetime() if source in FLOATS:
+            return (a * SECOND).cast(pl.Int64, strict=False).cast(target)
+        case pl.Duration(), _ if target in INTEGERS:
+            return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
+        case ((pl.List() | pl.Struct() | pl.Binary()), _):
+            return a.cast(target, strict=False)
+    raise UnsupportedError(
+        f"`{shown(node)}` is {type_name(source)} and cannot be cast to {type_name(target)}"
+    )
+
+
+def _is_number(dtype: pl.DataType) -> bool:
+    return dtype in INTEGERS or dtype in FLOATS or isinstance(dtype, pl.Decimal)
+
+
+def _always_fits(source: pl.DataType, target: pl.DataType) -> bool:
+    if isinstance(target, (pl.String, pl.Boolean)) and not isinstance(source, pl.String):
+        return True
+    if target in FLOATS and not isinstance(source, pl.String):
+        return True
+    if source in INTEGERS and target in INTEGERS:
+        return _WIDTH[source.base_type()] <= _WIDTH[target.base_type()]  # type: ignore[index]
+    if isinstance(source, pl.Boolean) and target in INTEGERS:
+        return True
+    return isinstance(source, (pl.Date, pl.Datetime)) and isinstance(target, (pl.Date, pl.Datetime))

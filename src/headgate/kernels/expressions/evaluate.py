@@ -1,0 +1,117 @@
+"""Evaluate scalars on a frame, or hand them out as Polars expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import polars as pl
+
+from headgate.kernels.expressions.casts import convert
+from headgate.kernels.expressions.compile import compile_node
+from headgate.kernels.expressions.dtypes import polars_type
+from headgate.kernels.expressions.typed import Checks, NeedsSchemaError, Scope, Typed
+from headgate.model.errors import DataError
+from headgate.model.scalar import Scalar
+
+_CHECK = "_check_{}"
+
+
+def evaluate(frame: pl.DataFrame, outputs: Mapping[str, Scalar], keep: Sequence[str] = ()) -> pl.DataFrame:
+    """The named scalars of every row, then the columns to keep; DataError where a value does not exist."""
+    compiled = {name: _compiled(scalar, _layout(frame)) for name, scalar in outputs.items()}
+    checks = tuple(check for one in compiled.values() for check in one.checks)
+    values = [one.expr.alias(name) for name, one in compiled.items()]
+    # The height column keeps constants as tall as the frame when nothing else does.
+    return _run(frame, [*values, *keep], checks).select(*outputs, *keep)
+
+
+def keep_rows(frame: pl.DataFrame, predicate: Scalar) -> pl.DataFrame:
+    """The rows on which the predicate is TRUE; DataError where it has no value."""
+    compiled = _compiled(predicate, _layout(frame))
+    if not compiled.checks:
+        return frame.filter(compiled.expr)
+    mask = _run(frame, [compiled.expr.alias("_keep")], compiled.checks)["_keep"]
+    return frame.filter(mask)
+
+
+def compile_scalar(scalar: Scalar) -> pl.Expr:
+    """A scalar as a Polars expression that reads the scalar's columns by name.
+
+    Where the translation depends on the columns' types, or can fail on a row, the expression calls back to
+    `evaluate` with the columns at hand.
+    """
+    try:
+        plain = compile_node(scalar.expression, Scope(None))
+        if not plain.checks:
+            return plain.expr if scalar.is_column else plain.expr.cast(polars_type(scalar.type))
+    except NeedsSchemaError:
+        pass
+    names = sorted(scalar.columns)
+    if not names:
+        one = evaluate(pl.DataFrame({"_height": [0]}), {"value": scalar})
+        return pl.lit(one["value"].first(), dtype=one.schema["value"])
+    return pl.map_batches(
+        [pl.col(name) for name in names],
+        _Deferred(scalar),
+        return_dtype=polars_type(scalar.type),
+        is_elementwise=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Deferred:
+    """What a compiled expression calls once it has the columns."""
+
+    scalar: Scalar
+
+    def __call__(self, columns: Sequence[pl.Series]) -> pl.Series:
+        return evaluate(pl.DataFrame(list(columns)), {"value": self.scalar})["value"]
+
+
+Layout = tuple[tuple[str, pl.DataType], ...]
+
+
+def _layout(frame: pl.DataFrame) -> Layout:
+    return tuple(frame.schema.items())
+
+
+@lru_cache(maxsize=1024)
+def _compiled(scalar: Scalar, layout: Layout) -> Typed:
+    value = compile_node(scalar.expression, Scope(dict(layout)))
+    target = polars_type(scalar.type)
+    return value if target == pl.Null() else convert(value, target, scalar.expression)
+
+
+def _run(frame: pl.DataFrame, columns: Sequence[pl.Expr | str], checks: Checks) -> pl.DataFrame:
+    """The columns of the frame, once no check has found a row to complain about."""
+    height = pl.col(frame.columns[0]).alias("_height") if frame.width else pl.lit(0).alias("_height")
+    try:
+        if not checks:
+            return frame.select(height, *columns)
+        flags = [check.mask.any().alias(_CHECK.format(i)) for i, check in enumerate(checks)]
+        # Lazily, because values and masks share most of their work.
+        result = frame.lazy().select(height, *columns, *flags).collect()
+    except pl.exceptions.ComputeError as error:
+        if "overflow in decimal" not in str(error):
+            raise
+        raise DataError("a decimal number needs more than 38 digits") from error
+    if result.height:
+        for i, check in enumerate(checks):
+            if result[_CHECK.format(i)].first():
+                raise DataError(_complaint(frame, check.mask, check.cause), remedy=_REMEDY)
+    return result
+
+
+_REMEDY = "exclude such rows before, or use TRY_CAST, TRY_DIVIDE, NULLIF or CASE to say what they should give"
+
+
+def _complaint(frame: pl.DataFrame, mask: pl.Expr, cause: str) -> str:
+    """The cause with the values of the first row that shows it."""
+    names = mask.meta.root_names()
+    shown = list(dict.fromkeys(names))[:6]
+    if not shown:
+        return cause
+    row = frame.lazy().filter(mask).select(shown).head(1).collect().row(0)
+    return f"{cause}, at " + ", ".join(f"{name} = {value!r}" for name, value in zip(shown, row, strict=True))

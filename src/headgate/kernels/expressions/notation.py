@@ -1,0 +1,119 @@
+"""Values written as text and read from it: what CAST(x AS STRING) and CAST(text AS ...) do."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from headgate.kernels.expressions.dtypes import FLOATS, INTEGERS
+from headgate.model.time import HOUR, MINUTE, SECOND
+
+_YEAR_MONTH_DAY = r"^\s*([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
+_DATE = _YEAR_MONTH_DAY + r"(?:[ T].*)?)?)?\s*$"
+_INSTANT = (
+    _YEAR_MONTH_DAY
+    + r"(?:[ T](?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    + r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?\s*$"
+)
+_TRUE = ("t", "true", "y", "yes", "1")
+_FALSE = ("f", "false", "n", "no", "0")
+
+
+def read(text: pl.Expr, target: pl.DataType) -> pl.Expr | None:
+    """Text as values of a type, NULL where it does not say one; None for types that text cannot say."""
+    trimmed = text.str.strip_chars()
+    if target in INTEGERS or target in FLOATS:
+        return trimmed.cast(target, strict=False)
+    match target:
+        case pl.Boolean():
+            word = trimmed.str.to_lowercase()
+            return pl.when(word.is_in(_TRUE)).then(True).when(word.is_in(_FALSE)).then(False)
+        case pl.Decimal():
+            return decimal_of(trimmed, target)
+        case pl.Date():
+            return _date(text.str.extract_groups(_DATE))
+        case pl.Datetime():
+            return _instant(text).cast(target)
+        case pl.Binary():
+            return text.cast(pl.Binary)
+    return None
+
+
+def write(value: pl.Expr, source: pl.DataType) -> pl.Expr | None:
+    """Values of a type as text, as Spark SQL writes them; None for types that it would write differently."""
+    if source in FLOATS:
+        return _float_text(value)
+    match source:
+        case pl.Datetime():
+            return value.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").str.replace(r"\.?0+$", "")
+        case pl.Duration() | pl.List() | pl.Struct():
+            return None
+        case pl.Binary():
+            return value.cast(pl.String, strict=False)
+    return value.cast(pl.String)
+
+
+def decimal_of(text: pl.Expr, target: pl.Decimal) -> pl.Expr:
+    """Text as decimals, halves rounded away from zero."""
+    whole = target.precision - target.scale
+    wide = pl.Decimal(38, max(target.scale, min(38 - whole, target.scale + 12)))
+    return rounded(text.cast(wide, strict=False), wide, target)
+
+
+def rounded(value: pl.Expr, source: pl.Decimal, target: pl.Decimal) -> pl.Expr:
+    """Decimals at another scale, halves rounded away from zero, NULL where the digits do not suffice."""
+    if target.scale < source.scale:
+        # One more digit in front: 9.5 rounds to 10.
+        roomy = pl.Decimal(38, source.scale)
+        value = value.cast(roomy).round(target.scale, mode="half_away_from_zero")
+    return value.cast(target, strict=False)
+
+
+def _date(groups: pl.Expr) -> pl.Expr:
+    year, month, day = (groups.struct.field(str(i)) for i in (1, 2, 3))
+    padded = [part.fill_null("1").str.zfill(2) for part in (month, day)]
+    return pl.concat_str([year, *padded], separator="-").str.to_date("%Y-%m-%d", strict=False)
+
+
+def _instant(text: pl.Expr) -> pl.Expr:
+    groups = text.str.extract_groups(_INSTANT)
+    hour, minute, second = (groups.struct.field(str(i)).fill_null("0").cast(pl.Int64) for i in (4, 5, 6))
+    fraction = groups.struct.field("7").fill_null("0").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
+    micros = hour * HOUR + minute * MINUTE + second * SECOND + fraction - _offset(groups.struct.field("8"))
+    valid = (hour < 24) & (minute < 60) & (second < 60)
+    midnight = _date(groups).cast(pl.Datetime("us")).cast(pl.Int64)
+    return pl.when(valid).then(midnight + micros)
+
+
+def _offset(zone: pl.Expr) -> pl.Expr:
+    parts = zone.str.extract_groups(r"^([+-])(\d{1,2}):?(\d{2})?$")
+    sign = pl.when(parts.struct.field("1") == "-").then(-1).otherwise(1)
+    hours, minutes = (parts.struct.field(i).fill_null("0").cast(pl.Int64) for i in ("2", "3"))
+    return sign * (hours * HOUR + minutes * MINUTE)
+
+
+def _float_text(value: pl.Expr) -> pl.Expr:
+    """Shortest digits, plain between a thousandth and ten million, else as 1.5E10."""
+    text = value.abs().cast(pl.String)
+    groups = text.str.extract_groups(r"^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$")
+    whole, fraction = (
+        groups.struct.field("1").str.strip_chars_start("0"),
+        groups.struct.field("2").fill_null(""),
+    )
+    leading = fraction.str.len_chars().cast(pl.Int64) - fraction.str.strip_chars_start("0").str.len_chars()
+    written = groups.struct.field("3").fill_null("0").cast(pl.Int64)
+    exponent = written + pl.when(whole != "").then(whole.str.len_chars().cast(pl.Int64) - 1).otherwise(
+        -1 - leading
+    )
+    digits = (whole + fraction).str.strip_chars_start("0")
+    rest = digits.str.slice(1).str.strip_chars_end("0")
+    rest = pl.when(rest == "").then(pl.lit("0")).otherwise(rest)
+    scientific = pl.format("{}.{}E{}", digits.str.slice(0, 1), rest, exponent)
+    size = value.abs()
+    plain = (size == 0) | ((size >= 1e-3) & (size < 1e7))
+    magnitude = (
+        pl.when(value.is_infinite()).then(pl.lit("Infinity")).when(plain).then(text).otherwise(scientific)
+    )
+    # The text alone tells -0.0 from 0.0.
+    negative = value.cast(pl.String).str.starts_with("-")
+    signed = pl.when(negative).then(pl.lit("-") + magnitude).otherwise(magnitude)
+    return pl.when(value.is_nan()).then(pl.lit("NaN")).otherwise(signed)

@@ -1,0 +1,218 @@
+"""Functions on numbers: rounding, powers, logarithms, angles, bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from sqlglot import exp
+
+from headgate.kernels.expressions.compile import compile_node, constant_integer, named
+from headgate.kernels.expressions.dtypes import INTEGERS, type_name
+from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
+
+RoundMode = Literal["half_to_even", "half_away_from_zero"]
+
+
+def _logarithm(value: pl.Expr) -> pl.Expr:
+    """The natural logarithm; NULL where there is none, as in Spark SQL."""
+    return pl.when(value > 0).then(value.log())
+
+
+_REAL: dict[type[exp.Expression], Callable[[pl.Expr], pl.Expr]] = {
+    exp.Sqrt: lambda a: a.sqrt(),
+    exp.Cbrt: lambda a: a.cbrt(),
+    exp.Exp: lambda a: a.exp(),
+    exp.Ln: _logarithm,
+    exp.Sign: lambda a: a.sign(),
+    exp.Sin: lambda a: a.sin(),
+    exp.Cos: lambda a: a.cos(),
+    exp.Tan: lambda a: a.tan(),
+    exp.Asin: lambda a: a.arcsin(),
+    exp.Acos: lambda a: a.arccos(),
+    exp.Atan: lambda a: a.arctan(),
+    exp.Degrees: lambda a: a.degrees(),
+    exp.Radians: lambda a: a.radians(),
+    exp.Rint: lambda a: a.round(0, mode="half_to_even"),
+}
+_FIRST_BEYOND = 2.0**63
+
+
+@compile_node.register(exp.Sqrt)
+@compile_node.register(exp.Cbrt)
+@compile_node.register(exp.Exp)
+@compile_node.register(exp.Ln)
+@compile_node.register(exp.Sign)
+@compile_node.register(exp.Sin)
+@compile_node.register(exp.Cos)
+@compile_node.register(exp.Tan)
+@compile_node.register(exp.Asin)
+@compile_node.register(exp.Acos)
+@compile_node.register(exp.Atan)
+@compile_node.register(exp.Degrees)
+@compile_node.register(exp.Radians)
+@compile_node.register(exp.Rint)
+def _(node: exp.Expression, scope: Scope) -> Typed:
+    return _real(node.this, scope).map(_REAL[type(node)])
+
+
+@compile_node.register
+def _(node: exp.Atan2, scope: Scope) -> Typed:
+    return combine(pl.arctan2, _real(node.this, scope), _real(node.expression, scope))
+
+
+@compile_node.register
+def _(node: exp.Pow, scope: Scope) -> Typed:
+    return combine(lambda a, b: a.pow(b), _real(node.this, scope), _real(node.expression, scope))
+
+
+@compile_node.register
+def _(node: exp.Log, scope: Scope) -> Typed:
+    base, value = node.this, _real(node.expression, scope)
+    if isinstance(base, exp.Literal) and base.this == "10":
+        return value.map(
+            lambda a: pl.when(a > 0).then(a.map_batches(_log10, pl.Float64, is_elementwise=True))
+        )
+    if isinstance(base, exp.Literal) and base.this == "2":
+        return value.map(lambda a: _logarithm(a) / math.log(2))
+    return combine(lambda b, a: _logarithm(a) / _logarithm(b), _real(base, scope), value)
+
+
+def _log10(values: pl.Series) -> pl.Series:
+    # Polars divides two logarithms, and log10(1000) comes out below 3.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return pl.Series(np.log10(values.to_numpy()))
+
+
+@named("log1p")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    return arguments[0].map(lambda a: pl.when(a > -1).then(a.cast(pl.Float64).log1p()))
+
+
+@compile_node.register
+def _(node: exp.Pi, scope: Scope) -> Typed:
+    return Typed(pl.lit(math.pi), scope)
+
+
+@named("e")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    return Typed(pl.lit(math.e), Scope({}))
+
+
+def _real(node: exp.Expression, scope: Scope) -> Typed:
+    return compile_node(node, scope).map(lambda a: a.cast(pl.Float64))
+
+
+@compile_node.register(exp.Floor)
+@compile_node.register(exp.Ceil)
+def _(node: exp.Floor | exp.Ceil, scope: Scope) -> Typed:
+    value = compile_node(node.this, scope)
+    down = isinstance(node, exp.Floor)
+    if (digits := node.args.get("decimals")) is not None:
+        places = constant_integer(digits, "the digits of FLOOR and CEIL")
+        factor = 10.0**places
+        return value.map(lambda a: _toward(a.cast(pl.Float64) * factor, down) / factor)
+    if value.dtype in INTEGERS:
+        return value.map(lambda a: a.cast(pl.Int64))
+    if isinstance(value.dtype, pl.Decimal):
+        target = pl.Decimal(min(38, value.dtype.precision - value.dtype.scale + 1), 0)
+        return value.map(lambda a: _toward(a, down).cast(target))
+
+    def saturated(a: pl.Expr) -> pl.Expr:
+        whole = _toward(a.cast(pl.Float64), down)
+        inside = whole.fill_nan(0.0).cast(pl.Int64, strict=False)
+        limit = pl.when(whole >= _FIRST_BEYOND).then(2**63 - 1).when(whole < -_FIRST_BEYOND).then(-(2**63))
+        return pl.when(whole.is_nan()).then(pl.lit(0, dtype=pl.Int64)).otherwise(pl.coalesce(inside, limit))
+
+    return value.map(saturated)
+
+
+def _toward(value: pl.Expr, down: bool) -> pl.Expr:
+    return value.floor() if down else value.ceil()
+
+
+@compile_node.register
+def _(node: exp.Round, scope: Scope) -> Typed:
+    digits = node.args.get("decimals")
+    return _round(compile_node(node.this, scope), digits, node, even=False)
+
+
+@named("bround")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    digits = node.expressions[1] if len(node.expressions) > 1 else None
+    return _round(arguments[0], digits, node, even=True)
+
+
+def _round(value: Typed, digits: exp.Expression | None, node: exp.Expression, *, even: bool) -> Typed:
+    places = 0 if digits is None else constant_integer(digits, "the digits of ROUND")
+    if value.dtype in INTEGERS:
+        return value if places >= 0 else _round_whole(value, 10**-places, node, even=even)
+    if isinstance(value.dtype, pl.Decimal):
+        scale = max(0, min(places, value.dtype.scale))
+        whole = value.dtype.precision - value.dtype.scale + 1
+        mode: RoundMode = "half_to_even" if even else "half_away_from_zero"
+        roomy, target = pl.Decimal(38, value.dtype.scale), pl.Decimal(min(38, whole + scale), scale)
+        if places < 0:
+            power = 10**-places
+            return value.map(lambda a: ((a.cast(roomy) / power).round(0, mode=mode) * power).cast(target))
+        return value.map(lambda a: a.cast(roomy).round(scale, mode=mode).cast(target))
+    return value.map(lambda a: _round_real(a, places, even=even))
+
+
+def _round_real(value: pl.Expr, places: int, *, even: bool) -> pl.Expr:
+    """Rounds as the shortest decimal text would: 2.675 is a half, though its bits lie below.
+
+    A number is at least half way up iff it is not below the double nearest to the midpoint, and that double
+    is (k + 0.5) / 10^places, correctly rounded by one division.
+    """
+    size, power = value.abs(), 10.0 ** abs(places)
+    scaled = size * power if places >= 0 else size / power
+    low = scaled.floor()
+    middle = (low + 0.5) / power if places >= 0 else (low + 0.5) * power
+    up = size >= middle
+    if even:
+        up = (size > middle) | ((size == middle) & (low % 2 == 1))
+    whole = pl.when(up).then(low + 1).otherwise(low)
+    result = whole / power if places >= 0 else whole * power
+    # From 2^52 on a double has no fraction to round, and the product may have left the range.
+    return pl.when(scaled < 2.0**52).then(result * value.sign()).otherwise(value)
+
+
+def _round_whole(value: Typed, power: int, node: exp.Expression, *, even: bool) -> Typed:
+    """Tens, hundreds, ... of a whole number."""
+    dtype = value.dtype
+
+    def nearest(a: pl.Expr) -> pl.Expr:
+        wide = a.cast(pl.Int128)
+        size = wide.abs()
+        low, rest = size // power, size % power
+        up = rest * 2 >= power
+        if even:
+            up = (rest * 2 > power) | ((rest * 2 == power) & (low % 2 == 1))
+        return (low + up.cast(pl.Int128)) * power * pl.when(wide < 0).then(-1).otherwise(1)
+
+    exact = nearest(value.expr)
+    result = value.map(lambda _: exact.cast(dtype, strict=False))
+    cause = f"`{shown(node)}` is too large for {type_name(dtype)}"
+    return result.failing([Check(value.expr.is_not_null() & result.expr.is_null(), cause)])
+
+
+@compile_node.register(exp.BitwiseAnd)
+@compile_node.register(exp.BitwiseOr)
+@compile_node.register(exp.BitwiseXor)
+def _(node: exp.Expression, scope: Scope) -> Typed:
+    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    match node:
+        case exp.BitwiseAnd():
+            return combine(lambda a, b: a & b, left, right)
+        case exp.BitwiseOr():
+            return combine(lambda a, b: a | b, left, right)
+    return combine(lambda a, b: a ^ b, left, right)
+
+
+@compile_node.register
+def _(node: exp.BitwiseNot, scope: Scope) -> Typed:
+    return compile_node(node.this, scope).map(lambda a: ~a)

@@ -1,0 +1,226 @@
+"""Functions on text. Positions count characters from 1, from the end when negative."""
+
+from __future__ import annotations
+
+import polars as pl
+from sqlglot import exp
+
+from headgate.kernels.expressions.compile import compile_node, constant_integer, constant_text, named
+from headgate.kernels.expressions.dtypes import type_name
+from headgate.kernels.expressions.typed import Scope, Typed, combine, shown
+from headgate.model.errors import UnsupportedError
+
+
+@compile_node.register
+def _(node: exp.Concat, scope: Scope) -> Typed:
+    return _joined([compile_node(part, scope) for part in node.expressions], node)
+
+
+@compile_node.register
+def _(node: exp.DPipe, scope: Scope) -> Typed:
+    return _joined([compile_node(part, scope) for part in (node.this, node.expression)], node)
+
+
+def _joined(parts: list[Typed], node: exp.Expression) -> Typed:
+    wrong = next((part.dtype for part in parts if part.dtype not in (pl.String, pl.Null)), None)
+    if wrong is not None:
+        raise UnsupportedError(
+            f"`{shown(node)}` joins text; cast its part of type {type_name(wrong)} to STRING"
+        )
+    return combine(lambda *values: pl.concat_str([value.cast(pl.String) for value in values]), *parts)
+
+
+@compile_node.register
+def _(node: exp.ConcatWs, scope: Scope) -> Typed:
+    separator = constant_text(node.expressions[0], "the separator of CONCAT_WS")
+    parts = [compile_node(part, scope) for part in node.expressions[1:]]
+    return combine(lambda *values: pl.concat_str(values, separator=separator, ignore_nulls=True), *parts)
+
+
+@compile_node.register
+def _(node: exp.Upper, scope: Scope) -> Typed:
+    return compile_node(node.this, scope).map(lambda a: a.str.to_uppercase())
+
+
+@compile_node.register
+def _(node: exp.Lower, scope: Scope) -> Typed:
+    return compile_node(node.this, scope).map(lambda a: a.str.to_lowercase())
+
+
+@compile_node.register
+def _(node: exp.Initcap, scope: Scope) -> Typed:
+    # A word starts after a space only, so that x-ray becomes X-ray.
+    words = compile_node(node.this, scope).map(lambda a: a.str.to_lowercase().str.split(" "))
+    first, rest = pl.element().str.slice(0, 1).str.to_uppercase(), pl.element().str.slice(1)
+    return words.map(lambda a: a.list.eval(first + rest).list.join(" "))
+
+
+@compile_node.register
+def _(node: exp.Length, scope: Scope) -> Typed:
+    return compile_node(node.this, scope).map(lambda a: a.str.len_chars().cast(pl.Int32))
+
+
+@compile_node.register
+def _(node: exp.Reverse, scope: Scope) -> Typed:
+    return compile_node(node.this, scope).map(lambda a: a.str.reverse())
+
+
+@compile_node.register
+def _(node: exp.Substring, scope: Scope) -> Typed:
+    operands = [compile_node(part, scope) for part in (node.this, node.args["start"])]
+    if (length := node.args.get("length")) is not None:
+        operands.append(compile_node(length, scope))
+    return combine(_slice, *operands)
+
+
+def _slice(text: pl.Expr, start: pl.Expr, length: pl.Expr | None = None) -> pl.Expr:
+    position = start.cast(pl.Int64)
+    offset = pl.when(position > 0).then(position - 1).otherwise(position)
+    if length is None:
+        # Counted from the end beyond the beginning, the rest is the whole text.
+        return text.str.slice(pl.max_horizontal(offset, -text.str.len_chars().cast(pl.Int64)))
+    return text.str.slice(offset, pl.max_horizontal(length.cast(pl.Int64), pl.lit(0)))
+
+
+@compile_node.register
+def _(node: exp.Left, scope: Scope) -> Typed:
+    text, count = compile_node(node.this, scope), compile_node(node.expression, scope)
+    return combine(lambda a, n: _slice(a, pl.lit(1), n), text, count)
+
+
+@compile_node.register
+def _(node: exp.Right, scope: Scope) -> Typed:
+    text, count = compile_node(node.this, scope), compile_node(node.expression, scope)
+    return combine(
+        lambda a, n: pl.when(n > 0).then(_slice(a, -n.cast(pl.Int64))).otherwise(a.str.slice(0, 0)),
+        text,
+        count,
+    )
+
+
+@compile_node.register
+def _(node: exp.Trim, scope: Scope) -> Typed:
+    given = node.args.get("expression")
+    characters = " " if given is None else constant_text(given, "the characters of TRIM")
+    return _trimmed(compile_node(node.this, scope), str(node.args.get("position") or "BOTH"), characters)
+
+
+@named("btrim")
+def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
+    given = node.expressions[1:]
+    return _trimmed(
+        arguments[0], "BOTH", constant_text(given[0], "the characters of BTRIM") if given else " "
+    )
+
+
+def _trimmed(text: Typed, side: str, characters: str) -> Typed:
+    match side.upper():
+        case "LEADING":
+            return text.map(lambda a: a.str.strip_chars_start(characters))
+        case "TRAILING":
+            return text.map(lambda a: a.str.strip_chars_end(characters))
+    return text.map(lambda a: a.str.strip_chars(characters))
+
+
+@compile_node.register
+def _(node: exp.Replace, scope: Scope) -> Typed:
+    search = constant_text(node.expression, "what REPLACE looks for")
+    text = compile_node(node.this, scope)
+    if not search:
+        return text
+    given = node.args.get("replacement")
+    replacement = Typed(pl.lit(""), scope) if given is None else compile_node(given, scope)
+    return combine(lambda a, new: a.str.replace_all(search, new, literal=True), text, replacement)
+
+
+@compile_node.register
+def _(node: exp.Translate, scope: Scope) -> Typed:
+    old = constant_text(node.args["from_"], "the characters of TRANSLATE")
+    new = constant_text(node.args["to"], "the characters of TRANSLATE")
+    # The first mention of a character counts; characters without a counterpart disappear.
+    pairs = {character: new[i : i + 1] for i, character in reversed(list(enumerate(old)))}
+    return compile_node(node.this, scope).map(lambda a: a.str.replace_many(list(pairs), list(pairs.values())))
+
+
+@compile_node.register
+def _(node: exp.StrPosition, scope: Scope) -> Typed:
+    if node.args.get("position") is not None:
+        raise UnsupportedError("LOCATE from a position on is not supported")
+
+    def position(text: pl.Expr, part: pl.Expr) -> pl.Expr:
+        # Polars answers in bytes; the characters before the hit are counted.
+        at = text.str.find(part, literal=True)
+        before = text.cast(pl.Binary).bin.slice(0, at.fill_null(0)).cast(pl.String).str.len_chars()
+        found = pl.when(at.is_null()).then(0).otherwise(before.cast(pl.Int64) + 1).cast(pl.Int32)
+        return pl.when(text.is_not_null() & part.is_not_null()).then(found)
+
+    return combine(position, compile_node(node.this, scope), compile_node(node.args["substr"], scope))
+
+
+@compile_node.register
+def _(node: exp.StartsWith, scope: Scope) -> Typed:
+    return combine(
+        lambda a, b: a.str.starts_with(b),
+        compile_node(node.this, scope),
+        compile_node(node.expression, scope),
+    )
+
+
+@compile_node.register
+def _(node: exp.EndsWith, scope: Scope) -> Typed:
+    return combine(
+        lambda a, b: a.str.ends_with(b), compile_node(node.this, scope), compile_node(node.expression, scope)
+    )
+
+
+@compile_node.register
+def _(node: exp.Contains, scope: Scope) -> Typed:
+    text, part = compile_node(node.this, scope), compile_node(node.expression, scope)
+    return combine(lambda a, b: a.str.contains(b, literal=True), text, part)
+
+
+@compile_node.register
+def _(node: exp.Pad, scope: Scope) -> Typed:
+    width = max(0, constant_integer(node.expression, "the width of LPAD and RPAD"))
+    given = node.args.get("fill_pattern")
+    fill = " " if given is None else constant_text(given, "the filling of LPAD and RPAD")
+    filler = pl.lit((fill * width)[:width])
+
+    def padded(text: pl.Expr) -> pl.Expr:
+        missing = width - text.str.len_chars().cast(pl.Int64)
+        filling = filler.str.slice(0, pl.max_horizontal(missing, pl.lit(0)))
+        kept = text.str.slice(0, width)
+        return pl.concat_str(filling, kept) if node.args.get("is_left") else pl.concat_str(kept, filling)
+
+    return compile_node(node.this, scope).map(padded)
+
+
+@compile_node.register
+def _(node: exp.Repeat, scope: Scope) -> Typed:
+    text, times = compile_node(node.this, scope), compile_node(node.args["times"], scope)
+
+    def repeated(a: pl.Expr, n: pl.Expr) -> pl.Expr:
+        known = a.is_not_null() & n.is_not_null()
+        return pl.when(known).then(a.repeat_by(n.clip(lower_bound=0)).list.join(""))
+
+    return combine(repeated, text, times)
+
+
+@compile_node.register
+def _(node: exp.Space, scope: Scope) -> Typed:
+    count = compile_node(node.this, scope)
+    return count.map(lambda n: pl.lit(" ").repeat_by(n.clip(lower_bound=0)).list.join(""))
+
+
+@compile_node.register
+def _(node: exp.SplitPart, scope: Scope) -> Typed:
+    delimiter = constant_text(node.args["delimiter"], "the delimiter of SPLIT_PART")
+    index = constant_integer(node.args["part_index"], "the index of SPLIT_PART")
+    if index == 0:
+        raise UnsupportedError("SPLIT_PART counts parts from 1, or from the end from -1")
+    at = index - 1 if index > 0 else index
+    return compile_node(node.this, scope).map(
+        lambda a: pl.when(a.is_not_null()).then(
+            a.str.split(delimiter).list.get(at, null_on_oob=True).fill_null("")
+        )
+    )

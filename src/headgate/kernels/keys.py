@@ -1,0 +1,65 @@
+"""Keys: one 64-bit hash per row of some columns, and the equality that the hash only suspects.
+
+Equality is Spark SQL's: NaN equals NaN, -0.0 equals 0.0, and NULL equals nothing unless the caller says
+that two NULLs are the same value (as GROUP BY, DISTINCT and row identity do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Hashes = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+# Fixed, so that two processes with the same library agree: a restarted state may then be probed with
+# hashes made elsewhere.
+_SEED = 0x9E3779B97F4A7C15
+
+
+def key_hash(frame: pl.DataFrame, columns: Sequence[str]) -> Hashes:
+    """One hash per row of `columns`, equal wherever the values are equal; NULL hashes like any other value.
+
+    The name of a column does not matter, its position among `columns` does. No columns: every row alike.
+    """
+    if not columns:
+        return np.zeros(frame.height, dtype=np.uint64)
+    key = frame.select(_by_value(frame.schema[name], name) for name in columns)
+    hashes = key.to_series().hash(_SEED) if key.width == 1 else key.hash_rows(_SEED)
+    return hashes.to_numpy()
+
+
+def has_null(frame: pl.DataFrame, columns: Sequence[str]) -> Mask:
+    """Whether a row has NULL in any of `columns`; a NULL inside a list or struct does not count."""
+    nullable = [name for name in columns if frame[name].null_count()]
+    if not nullable:
+        return np.zeros(frame.height, dtype=np.bool_)
+    return frame.select(pl.any_horizontal(pl.col(name).is_null() for name in nullable)).to_series().to_numpy()
+
+
+def keys_equal(
+    left: pl.DataFrame,
+    right: pl.DataFrame,
+    left_columns: Sequence[str],
+    right_columns: Sequence[str],
+    null_equal: bool,
+) -> Mask:
+    """Row by row, whether two equally tall frames agree on all paired columns."""
+    if left.height != right.height:
+        raise ValueError(f"frames of {left.height} and {right.height} rows cannot be compared row by row")
+    equal = np.ones(left.height, dtype=np.bool_)
+    for ours, theirs in zip(left_columns, right_columns, strict=True):
+        equal &= left[ours].eq_missing(right[theirs]).to_numpy()
+    return equal if null_equal else equal & ~has_null(left, left_columns)
+
+
+def _by_value(dtype: pl.DataType, name: str) -> pl.Expr:
+    """The column as something whose hash follows from its values alone.
+
+    A categorical hashes its code, and codes follow the order in which a process met the values.
+    """
+    column = pl.col(name)
+    return column.cast(pl.String) if isinstance(dtype, (pl.Categorical, pl.Enum)) else column

@@ -1,0 +1,136 @@
+"""Endings: rows that may be taken back before their announced death (STR).
+
+A row that was taken back is marked and from then on never found; when a run is more than half dead it is written anew, and
+merging leaves the dead behind. So the store follows the live rows, not the number of endings that have come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from headgate.kernels.keys import keys_equal
+from headgate.kernels.state.claims import claim
+from headgate.kernels.state.ended import Ended, Piece
+from headgate.kernels.state.index import Positions
+from headgate.kernels.state.run import Run, ended_at
+from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.store import ENDS, Instants, Layout, Probes
+from headgate.model.batch import BORN, DIES
+from headgate.model.time import Clock
+
+_ENDED = "ended."
+_POSITION = "position"
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What endings did to a store."""
+
+    store: Endings
+    """The store without the rows that were taken back."""
+    rows: pl.DataFrame
+    """Those rows, with `_ends`, the instant at which each was taken back."""
+    rest: pl.DataFrame
+    """The endings that found nothing to take back."""
+
+
+@dataclass(frozen=True, eq=False)
+class Endings(Runs):
+    """Runs of rows, each row marked once it is taken back. The last key of the layout is the row's identity."""
+
+    @staticmethod
+    def empty(layout: Layout, identity: Sequence[str]) -> Endings:
+        """A store in which an ending finds its row by the `identity` columns and the announced death."""
+        return Endings(Layout(layout.schema, (*layout.keys, (*identity, DIES))))
+
+    def chunks(self) -> Mapping[str, pl.DataFrame]:
+        chunks = dict(super().chunks())
+        for run in self.runs:
+            for piece in run.ended.log:
+                chunks[f"{_ENDED}{run.name}.{piece.step}"] = pl.DataFrame({_POSITION: piece.positions})
+        return chunks
+
+    def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Self:
+        store = super().restored(chunks)
+        logs: dict[str, list[Piece]] = {}
+        for name, frame in chunks.items():
+            if name.startswith(_ENDED):
+                run, _, step = name.removeprefix(_ENDED).rpartition(".")
+                logs.setdefault(run, []).append(Piece(int(step), frame[_POSITION].to_numpy()))
+        runs = tuple(
+            replace(run, ended=Ended.none(run.height).remembering(tuple(logs.get(run.name, ()))))
+            for run in store.runs
+        )
+        return replace(store, runs=runs)
+
+    def highest(self, column: str) -> int:
+        """The largest number in a column that only grows from row to row; -1 if there are no rows."""
+        return int(self.runs[-1].frame[column].max()) if self.runs else -1  # type: ignore[arg-type]
+
+    def live(self) -> pl.DataFrame:
+        """All rows that were not taken back."""
+        kept = [run.frame.filter(pl.Series(~run.ended.mask())) for run in self.runs]
+        return pl.concat([self._nothing().drop(ENDS), *kept], rechunk=True)
+
+    def end(self, endings: pl.DataFrame, clock: Clock) -> Taken:
+        """Takes back one row for each ending: `_born` is the instant, `_dies` the death that had been announced."""
+        endings = endings.sort(BORN, maintain_order=True)
+        instants = endings[BORN].to_numpy()
+        claims = claim(self.runs, len(self.layout.keys) - 1, self.layout.keys[-1], endings)
+        found = np.zeros(endings.height, dtype=np.bool_)
+        for each in claims:
+            found[each.ending] = True
+        store, rows = self._without([(c.run, c.position, instants.take(c.ending)) for c in claims], clock)
+        return Taken(store, rows, endings.filter(pl.Series(~found)))
+
+    def end_partners(self, probes: Sequence[tuple[int, Probes]], clock: Clock) -> Taken:
+        """Takes back every row that is a partner, by any of the given keys, of probes that live up to one instant.
+
+        A row with several partners goes at the earliest of their `ends`.
+        """
+        hits = []
+        for run in self.runs:
+            position, instant = [], []
+            for key, probing in probes:
+                for probe, suspect in run.suspects(key, probing):
+                    ours = probing.frame[pl.Series(probe.astype(np.uint32))]
+                    columns = self.layout.keys[key]
+                    equal = keys_equal(ours, run.gather(suspect), probing.columns, columns, null_equal=True)
+                    position.append(suspect[equal])
+                    instant.append(probing.ends.take(probe[equal]))
+            if position:
+                hits.append((run, *_earliest(np.concatenate(position), np.concatenate(instant))))
+        store, rows = self._without(hits, clock)
+        return Taken(store, rows, rows.clear())
+
+    def _without(
+        self, hits: Sequence[tuple[Run, Positions, Instants]], clock: Clock
+    ) -> tuple[Endings, pl.DataFrame]:
+        """The store with these positions marked, and the rows there with the instants as `_ends`."""
+        marked: dict[str, Run] = {}
+        frames = [self._nothing()]
+        for run, position, instant in hits:
+            if len(position):
+                rows = run.frame[pl.Series(position.astype(np.uint32))]
+                frames.append(rows.with_columns(pl.Series(ENDS, instant)))
+                marked[run.name] = ended_at(run, position, clock.upto)
+        runs = tuple(marked.get(run.name, run) for run in self.runs)
+        return replace(self, runs=runs), pl.concat(frames, rechunk=True)
+
+    def _nothing(self) -> pl.DataFrame:
+        instants = {BORN: pl.Int64(), DIES: pl.Int64(), ENDS: pl.Int64()}
+        return pl.DataFrame(schema={**self.layout.schema, **instants})
+
+
+def _earliest(position: Positions, instant: Instants) -> tuple[Positions, Instants]:
+    """Each position once, with the earliest of its instants."""
+    order = np.lexsort((instant, position))
+    position, instant = position[order], instant[order]
+    first = np.ones(len(position), dtype=np.bool_)
+    first[1:] = position[1:] != position[:-1]
+    return position[first], instant[first]

@@ -1,0 +1,43 @@
+"""Structure: which store holds an input, as its update pattern allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from headgate.kernels.state.calendar import Calendar
+from headgate.kernels.state.endings import Endings
+from headgate.kernels.state.fifo import Fifo
+from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.scan import Scan
+from headgate.kernels.state.store import Layout, Store
+
+
+class Structure(Enum):
+    """The structures that a store can have. All are right for MON, WKS and WK input; for STR only ENDINGS is."""
+
+    RUNS = "runs"
+    """Sorted runs: for rows that never die (MON)."""
+    FIFO = "fifo"
+    """For rows that die in the order of their birth (WKS)."""
+    CALENDAR = "calendar"
+    """For deaths that are known at birth but out of order (WK)."""
+    ENDINGS = "endings"
+    """For rows that may be taken back (STR)."""
+    SCAN = "scan"
+    """A plain list, for experiments."""
+
+
+def empty_store(structure: Structure, layout: Layout, identity: Sequence[str]) -> Store:
+    """A store without rows; `identity` names the columns by which an ending finds the row it takes back."""
+    match structure:
+        case Structure.RUNS:
+            return Runs(layout)
+        case Structure.FIFO:
+            return Fifo(layout)
+        case Structure.CALENDAR:
+            return Calendar.empty(layout)
+        case Structure.ENDINGS:
+            return Endings.empty(layout, identity)
+        case Structure.SCAN:
+            return Scan(layout)

@@ -1,0 +1,24 @@
+"""Generated streams for experiments, benchmarks and demonstrations, and a reader for Zeek's logs."""
+
+from headgate.lab.generators.auction import Auction
+from headgate.lab.generators.backbone import Backbone
+from headgate.lab.generators.dataset import Dataset, GeneratedStream
+from headgate.lab.generators.linear_road import LinearRoad
+from headgate.lab.generators.network import Network
+from headgate.lab.generators.synthetic import TABLE_5_3, TABLE_5_5, TABLE_5_6, StreamShape, Synthetic
+from headgate.lab.generators.zeek import read_zeek
+
+__all__ = [
+    "TABLE_5_3",
+    "TABLE_5_5",
+    "TABLE_5_6",
+    "Auction",
+    "Backbone",
+    "Dataset",
+    "GeneratedStream",
+    "LinearRoad",
+    "Network",
+    "StreamShape",
+    "Synthetic",
+    "read_zeek",
+]

@@ -1,0 +1,82 @@
+"""Scalar: a typed, bound expression over the columns of a plan node.
+
+The expression is a sqlglot tree in which every column is a bare, quoted identifier that holds the full
+name of a column of the node's input (`b.itemid`). Every implicit conversion has been made an explicit CAST,
+so an engine evaluates what it sees and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headgate.model import types
+
+
+def column(name: str) -> exp.Column:
+    """The expression that reads the column `name`."""
+    return exp.Column(this=exp.Identifier(this=name, quoted=True))
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """An expression and the type of its value."""
+
+    expression: exp.Expr
+    type: pa.DataType
+
+    @staticmethod
+    def column(name: str, type: pa.DataType) -> Scalar:
+        return Scalar(column(name), type)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Full names of the columns that it reads."""
+        return frozenset(c.name for c in self.expression.find_all(exp.Column))
+
+    @property
+    def is_column(self) -> bool:
+        return isinstance(self.expression, exp.Column)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.columns
+
+    def replace(self, substitute: Callable[[str], exp.Expr | None]) -> Scalar:
+        """The same scalar with columns replaced where `substitute` gives something for their name."""
+
+        def visit(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                new = substitute(node.name)
+                if new is not None:
+                    fresh = new.copy()
+                    fresh.type = node.type
+                    return fresh
+            return node
+
+        return Scalar(self.expression.copy().transform(visit), self.type)
+
+    def rename(self, names: dict[str, str]) -> Scalar:
+        return self.replace(lambda name: column(names[name]) if name in names else None)
+
+    def show(self) -> str:
+        """The expression as people read it: Spark SQL, column names bare, numbers without their casts."""
+
+        def bare(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                return exp.Column(this=exp.Identifier(this=node.name, quoted=False))
+            if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+                return node.this
+            return node
+
+        return self.expression.copy().transform(bare).sql(dialect="spark")
+
+
+def conjunction(parts: Iterable[Scalar]) -> Scalar:
+    """All parts joined by AND; TRUE when there are none."""
+    expressions = [part.expression.copy() for part in parts]
+    return Scalar(exp.and_(*expressions) if expressions else exp.true(), types.BOOLEAN)

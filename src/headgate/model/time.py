@@ -1,0 +1,61 @@
+"""Time inside Headgate: whole microseconds, counted from the Unix epoch in UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NEVER = 2**63 - 1
+"""The death of a row that lives for ever, or whose death is not yet known."""
+
+BEGINNING = -(2**63)
+"""The clock before the first row."""
+
+MICROSECOND = 1
+MILLISECOND = 1_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+
+UNITS: dict[str, int] = {
+    "MICROSECOND": MICROSECOND,
+    "MILLISECOND": MILLISECOND,
+    "SECOND": SECOND,
+    "MINUTE": MINUTE,
+    "HOUR": HOUR,
+    "DAY": DAY,
+    "WEEK": WEEK,
+}
+"""The units a duration may have. Months and years are not here: their length varies."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """One step of event time, (after, upto], and the instant of the query's first row.
+
+    Before `start` the query has no answer; `start` is None until a row has come.
+    """
+
+    after: int
+    upto: int
+    start: int | None
+
+    def __post_init__(self) -> None:
+        if self.upto < self.after:
+            raise ValueError(f"a clock does not run backwards: {self.after} to {self.upto}")
+
+
+def tick_at_or_after(instant: int, slide: int) -> int:
+    """The first multiple of `slide` since the epoch at or after `instant`."""
+    return -(-instant // slide) * slide
+
+
+def format_duration(microseconds: int) -> str:
+    """A duration in the largest unit that keeps it whole: `90 SECONDS`, `1 MINUTE`."""
+    for name in ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND"):
+        size = UNITS[name]
+        if microseconds % size == 0 and microseconds >= size:
+            count = microseconds // size
+            return f"{count} {name}" + ("" if count == 1 else "S")
+    return f"{microseconds} MICROSECOND" + ("" if microseconds == 1 else "S")

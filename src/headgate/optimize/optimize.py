@@ -1,0 +1,90 @@
+"""The optimizer: rules in one visible order, then alternatives compared by cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from headgate.optimize.cost import Cost, plan_cost
+from headgate.optimize.estimate import Estimates, estimate
+from headgate.optimize.rules.drop_distinct import drop_distinct
+from headgate.optimize.rules.move_negation import move_negation
+from headgate.optimize.rules.prune_columns import prune_columns
+from headgate.optimize.rules.push_distinct import push_distinct
+from headgate.optimize.rules.push_filters import push_filters
+from headgate.optimize.state import StateChoice, choose_state
+from headgate.optimize.statistics import Statistics
+from headgate.plan.nodes import Emit, Node
+from headgate.plan.patterns import Edges, label
+
+RULES: tuple[Callable[[Node], Node], ...] = (push_filters, drop_distinct, prune_columns)
+"""Applied once each, in this order; none of them ever makes a plan worse."""
+
+ALTERNATIVES: tuple[Callable[[Node], Iterator[Node]], ...] = (move_negation, push_distinct)
+"""Each yields plans that answer the same and may be cheaper or dearer: cost decides."""
+
+MOST_ALTERNATIVES = 32
+
+
+@dataclass(frozen=True)
+class OptimizedPlan:
+    """A plan with all that is known about it: edges, estimates, states and cost."""
+
+    plan: Emit
+    edges: Edges
+    estimates: Estimates
+    states: Mapping[Node, StateChoice]
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """The cheapest plan, and every plan that was compared with it, cheapest first."""
+
+    best: OptimizedPlan
+    compared: tuple[OptimizedPlan, ...]
+
+
+def optimize(plan: Emit, statistics: Statistics) -> Optimized:
+    """The cheapest plan that answers the same, with the alternatives it was compared with."""
+    ruled = apply_rules(plan)
+    candidates = [evaluate(each, statistics) for each in alternatives(ruled)]
+    ranked = sorted(candidates, key=lambda each: each.cost.total)
+    return Optimized(ranked[0], tuple(ranked))
+
+
+def apply_rules(plan: Emit) -> Emit:
+    """The plan after all rules."""
+    node: Node = plan.input
+    for rule in RULES:
+        node = rule(node)
+    return replace(plan, input=node)
+
+
+def alternatives(plan: Emit) -> list[Emit]:
+    """The plan itself and what the alternatives make of it, up to a limit, without repeats."""
+    found = [plan]
+    seen = {_shape(plan)}
+    for each in found:
+        for alternative in ALTERNATIVES:
+            for changed in alternative(each.input):
+                candidate = apply_rules(replace(each, input=changed))
+                shape = _shape(candidate)
+                if shape not in seen and len(found) < MOST_ALTERNATIVES:
+                    seen.add(shape)
+                    found.append(candidate)
+    return found
+
+
+def evaluate(plan: Emit, statistics: Statistics) -> OptimizedPlan:
+    """All facts about one plan."""
+    edges = label(plan)
+    estimates = estimate(plan, statistics)
+    states = choose_state(plan, edges, estimates)
+    return OptimizedPlan(plan, edges, estimates, states, plan_cost(plan, estimates, states))
+
+
+def _shape(node: Node) -> str:
+    """A plan's structure as text, to recognize plans that were reached twice."""
+    parts = ",".join(_shape(each) for each in node.inputs)
+    return f"{type(node).__name__}[{','.join(sorted(node.names))}]({parts})"

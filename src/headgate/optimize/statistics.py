@@ -1,0 +1,96 @@
+"""Statistics: rates and distinct counts, from a YAML file or assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from headgate.model.errors import InputError
+from headgate.model.suggest import did_you_mean
+from headgate.plan.catalog import Catalog, QueryDef
+
+DEFAULT_RATE = 1.0
+DEFAULT_DISTINCT = 1000.0
+DEFAULT_TABLE_ROWS = 10_000.0
+HORIZON = 3600.0
+"""Seconds of history that an unbounded input is costed with; its state is still reported as unbounded."""
+
+
+@dataclass(frozen=True)
+class StreamStatistics:
+    """Rows per second and distinct values per column (by case-folded name); for a table, its rows."""
+
+    rate: float = DEFAULT_RATE
+    distinct: Mapping[str, float] = field(default_factory=dict)
+    rows: float = DEFAULT_TABLE_ROWS
+
+    def distinct_of(self, column: str) -> float:
+        return self.distinct.get(column.casefold(), DEFAULT_DISTINCT)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known of each stream and table, by case-folded name; `given` is false when all is assumed."""
+
+    streams: Mapping[str, StreamStatistics] = field(default_factory=dict)
+    given: bool = False
+
+    def of(self, name: str) -> StreamStatistics:
+        return self.streams.get(name.casefold(), StreamStatistics())
+
+
+def read_statistics(text: str, name: str, catalog: Catalog) -> Statistics:
+    """Statistics from YAML: `streams: {S1: {rate: 10, distinct: {a: 500}}}`; raises InputError with the path."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{name} is not YAML: {error}") from error
+    streams = _mapping(_mapping(document, name, "the file").get("streams", {}), name, "streams")
+    known = {d.name.casefold(): d for d in catalog.definitions.values() if not isinstance(d, QueryDef)}
+    found: dict[str, StreamStatistics] = {}
+    for stream, given in streams.items():
+        where = f"streams.{stream}"
+        definition = known.get(str(stream).casefold())
+        if definition is None:
+            remedy = did_you_mean(str(stream), [d.name for d in known.values()])
+            raise InputError(f"{name}: {where}: no such stream or table", remedy=remedy)
+        entry = _mapping(given, name, where)
+        unknown = set(entry) - {"rate", "distinct", "rows"}
+        if unknown:
+            raise InputError(
+                f"{name}: {where}: unknown entry {sorted(map(str, unknown))[0]}",
+                remedy="entries are rate, distinct and, for tables, rows",
+            )
+        columns = {column.name.casefold() for column in definition.columns}
+        distinct: dict[str, float] = {}
+        for column, count in _mapping(entry.get("distinct", {}), name, f"{where}.distinct").items():
+            if str(column).casefold() not in columns:
+                remedy = did_you_mean(str(column), [c.name for c in definition.columns])
+                raise InputError(f"{name}: {where}.distinct.{column}: no such column", remedy=remedy)
+            distinct[str(column).casefold()] = _number(count, name, f"{where}.distinct.{column}", least=1)
+        found[str(stream).casefold()] = StreamStatistics(
+            rate=_number(entry.get("rate", DEFAULT_RATE), name, f"{where}.rate", least=0),
+            distinct=distinct,
+            rows=_number(entry.get("rows", DEFAULT_TABLE_ROWS), name, f"{where}.rows", least=0),
+        )
+    return Statistics(found, given=True)
+
+
+def _mapping(value: Any, name: str, where: str) -> Mapping[Any, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(
+            f"{name}: {where} must be a mapping",
+            remedy="for example: streams: {bids: {rate: 100, distinct: {itemid: 5000}}}",
+        )
+    return value
+
+
+def _number(value: Any, name: str, where: str, *, least: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < float("inf"):
+        raise InputError(f"{name}: {where} must be a number of at least {least:g}, not {value!r}")
+    return float(value)

@@ -1,0 +1,347 @@
+"""The catalog: what streams, tables and queries a text declares, with their types and promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from sqlglot import exp
+
+from headgate.language import nodes
+from headgate.language.parse import Statement
+from headgate.model import types
+from headgate.model.errors import DeclarationError, NameResolutionError
+from headgate.model.scalar import Scalar
+from headgate.model.schema import Column
+from headgate.model.suggest import did_you_mean
+from headgate.plan.expressions import bind_over_columns
+from headgate.plan.sqltypes import arrow_type
+
+AUTO = -1
+"""The adherence of a constraint that shall be found by monitoring."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """OA(k): the columns arrive in order, up to `within` rows."""
+
+    columns: tuple[str, ...]
+    within: int
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """CA(k): between two rows with equal columns, at most `within` rows with other values."""
+
+    columns: tuple[str, ...]
+    within: int
+
+
+@dataclass(frozen=True)
+class References:
+    """RIDS(k): a row's partner in `parent` has come, or comes within `within` of its rows."""
+
+    columns: tuple[str, ...]
+    parent: str
+    parent_columns: tuple[str, ...]
+    within: int
+
+
+@dataclass(frozen=True)
+class Punctuation:
+    """One scheme: rows for which `when` holds promise that no later row has equal `columns`."""
+
+    columns: tuple[str, ...]
+    when: Scalar | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: a Spark format and its options."""
+
+    format: str
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """A declared stream."""
+
+    name: str
+    columns: tuple[Column, ...]
+    time: str | None = None
+    slack: int = 0
+    keys: tuple[tuple[str, ...], ...] = ()
+    ordered: tuple[Ordered, ...] = ()
+    clustered: tuple[Clustered, ...] = ()
+    references: tuple[References, ...] = ()
+    punctuations: tuple[Punctuation, ...] = ()
+    checks: tuple[Scalar, ...] = ()
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class TableDef:
+    """A declared table; a non-retroactive one never changes what was answered before."""
+
+    name: str
+    columns: tuple[Column, ...]
+    retroactive: bool = True
+    keys: tuple[tuple[str, ...], ...] = ()
+    checks: tuple[Scalar, ...] = ()
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class QueryDef:
+    """A declared query, still as syntax: it is bound when it is read."""
+
+    name: str
+    statement: Statement
+    tree: exp.Expr
+
+
+Definition = StreamDef | TableDef | QueryDef
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All definitions by case-folded name, in the order of declaration."""
+
+    definitions: Mapping[str, Definition] = field(default_factory=lambda: MappingProxyType({}))
+
+    def find(self, name: str) -> Definition | None:
+        return self.definitions.get(name.casefold())
+
+    def with_definition(self, definition: Definition) -> Catalog:
+        """This catalog and one more definition; the caller has checked that the name is free."""
+        return Catalog(MappingProxyType({**self.definitions, definition.name.casefold(): definition}))
+
+    @property
+    def queries(self) -> tuple[QueryDef, ...]:
+        return tuple(d for d in self.definitions.values() if isinstance(d, QueryDef))
+
+    @property
+    def streams(self) -> tuple[StreamDef, ...]:
+        return tuple(d for d in self.definitions.values() if isinstance(d, StreamDef))
+
+    @property
+    def tables(self) -> tuple[TableDef, ...]:
+        return tuple(d for d in self.definitions.values() if isinstance(d, TableDef))
+
+
+def build_catalog(statements: Iterable[Statement], catalog: Catalog | None = None) -> Catalog:
+    """The catalog that statements declare, added to a given one; a bare SELECT becomes query `query_n`."""
+    catalog = catalog or Catalog()
+    for statement in statements:
+        tree = statement.tree
+        definition: Definition
+        match tree:
+            case nodes.CreateStream():
+                definition = _stream(statement, tree)
+            case nodes.CreateTable():
+                definition = _table(statement, tree)
+            case nodes.CreateQuery():
+                definition = QueryDef(tree.this.name, statement, tree.args["query"])
+            case _:
+                number = 1 + len(catalog.queries)
+                while catalog.find(f"query_{number}"):
+                    number += 1
+                definition = QueryDef(f"query_{number}", statement, tree)
+        if catalog.find(definition.name):
+            raise DeclarationError(
+                f"there is already a {_kind(catalog.find(definition.name))} named {definition.name}",
+                remedy="choose another name",
+                place=statement.place(tree.this if isinstance(tree.this, exp.Identifier) else None),
+            )
+        catalog = catalog.with_definition(definition)
+    return catalog
+
+
+def check_references(catalog: Catalog, statements: Iterable[Statement]) -> None:
+    """Raises unless every FOREIGN KEY names a stream or table and columns that exist."""
+    for statement in statements:
+        for clause in statement.tree.args.get("clauses") or []:
+            if not isinstance(clause, nodes.ForeignKey):
+                continue
+            parent = catalog.find(clause.args["parent"].name)
+            if not isinstance(parent, (StreamDef, TableDef)):
+                known = [d.name for d in catalog.definitions.values() if not isinstance(d, QueryDef)]
+                raise NameResolutionError(
+                    f"FOREIGN KEY refers to {clause.args['parent'].name}, which is not a stream or a table",
+                    remedy=did_you_mean(clause.args["parent"].name, known),
+                    place=statement.place(clause.args["parent"]),
+                )
+            _columns(statement, clause.args["columns"], parent.columns)
+
+
+def _kind(definition: Definition | None) -> str:
+    match definition:
+        case StreamDef():
+            return "stream"
+        case TableDef():
+            return "table"
+        case _:
+            return "query"
+
+
+def _columns(statement: Statement, names: Iterable[exp.Expr], columns: tuple[Column, ...]) -> tuple[str, ...]:
+    """Declared spelling of the named columns; raises on one that does not exist or comes twice."""
+    by_name = {column.name.casefold(): column.name for column in columns}
+    found: list[str] = []
+    for name in names:
+        declared = by_name.get(name.name.casefold())
+        if declared is None:
+            raise NameResolutionError(
+                f"there is no column {name.name}",
+                remedy=did_you_mean(name.name, by_name.values()),
+                place=statement.place(name),
+            )
+        if declared in found:
+            raise DeclarationError(f"column {declared} is listed twice", place=statement.place(name))
+        found.append(declared)
+    return tuple(found)
+
+
+def _declared_columns(statement: Statement, tree: exp.Expr) -> tuple[Column, ...]:
+    columns: list[Column] = []
+    seen: set[str] = set()
+    for each in tree.args["columns"]:
+        if not isinstance(each, exp.ColumnDef):
+            continue
+        name = each.this.name
+        if name.casefold() in seen:
+            raise DeclarationError(f"column {name} is declared twice", place=statement.place(each.this))
+        if name.startswith("_"):
+            raise DeclarationError(
+                f"column {name} begins with an underscore, which Headgate keeps for its own columns",
+                remedy="rename the column",
+                place=statement.place(each.this),
+            )
+        seen.add(name.casefold())
+        columns.append(Column(name, arrow_type(statement, each.args["kind"], place=each.this)))
+    if not columns:
+        raise DeclarationError(f"{tree.this.name} has no columns", place=statement.place(tree.this))
+    return tuple(columns)
+
+
+def _checks(statement: Statement, tree: exp.Expr, columns: tuple[Column, ...]) -> tuple[Scalar, ...]:
+    return tuple(
+        bind_over_columns(check.this, columns, statement, expect=types.BOOLEAN)
+        for each in tree.args["columns"]
+        for check in each.find_all(exp.CheckColumnConstraint)
+    )
+
+
+def _source(tree: exp.Expr) -> Source | None:
+    for clause in tree.args.get("clauses") or []:
+        if isinstance(clause, nodes.Using):
+            options = tuple(
+                (option.args["this"], _option_text(option.args["value"]))
+                for option in clause.args.get("options") or []
+            )
+            return Source(clause.this.name.lower(), options)
+    return None
+
+
+def _option_text(value: exp.Expr) -> str:
+    if isinstance(value, exp.Boolean):
+        return "true" if value.this else "false"
+    return str(value.this)
+
+
+def _adherence(clause: exp.Expr) -> int:
+    rows = clause.args["within"].args.get("rows")
+    return AUTO if rows is None else int(rows)
+
+
+def _one(statement: Statement, tree: exp.Expr, kind: type[exp.Expr], words: str) -> None:
+    found = [c for c in tree.args.get("clauses") or [] if isinstance(c, kind)]
+    if len(found) > 1:
+        raise DeclarationError(f"{words} is given twice", place=statement.place(found[1]))
+
+
+def _stream(statement: Statement, tree: exp.Expr) -> StreamDef:
+    columns = _declared_columns(statement, tree)
+    _one(statement, tree, nodes.TimestampBy, "TIMESTAMP BY")
+    _one(statement, tree, nodes.Using, "USING")
+    time, slack = None, 0
+    keys: list[tuple[str, ...]] = []
+    ordered: list[Ordered] = []
+    clustered: list[Clustered] = []
+    references: list[References] = []
+    punctuations: list[Punctuation] = []
+    for clause in tree.args.get("clauses") or []:
+        match clause:
+            case nodes.TimestampBy():
+                (time,) = _columns(statement, [clause.this], columns)
+                slack = clause.args.get("slack") or 0
+                _require_timestamp(statement, clause.this, time, columns)
+            case nodes.Key():
+                keys.append(_columns(statement, clause.expressions, columns))
+            case nodes.OrderedBy():
+                names = _columns(statement, clause.expressions, columns)
+                ordered.append(Ordered(names, _adherence(clause)))
+            case nodes.ClusteredBy():
+                names = _columns(statement, clause.expressions, columns)
+                clustered.append(Clustered(names, _adherence(clause)))
+            case nodes.ForeignKey():
+                names = _columns(statement, clause.expressions, columns)
+                parent_columns = tuple(c.name for c in clause.args["columns"])
+                if len(names) != len(parent_columns):
+                    raise DeclarationError(
+                        f"FOREIGN KEY has {len(names)} columns but refers to {len(parent_columns)}",
+                        place=statement.place(clause),
+                    )
+                references.append(
+                    References(names, clause.args["parent"].name, parent_columns, _adherence(clause))
+                )
+            case nodes.PunctuatedBy():
+                names = _columns(statement, clause.expressions, columns)
+                when = clause.args.get("when")
+                condition = (
+                    bind_over_columns(when, columns, statement, expect=types.BOOLEAN) if when else None
+                )
+                punctuations.append(Punctuation(names, condition))
+    return StreamDef(
+        name=tree.this.name,
+        columns=columns,
+        time=time,
+        slack=slack,
+        keys=tuple(keys),
+        ordered=tuple(ordered),
+        clustered=tuple(clustered),
+        references=tuple(references),
+        punctuations=tuple(punctuations),
+        checks=_checks(statement, tree, columns),
+        source=_source(tree),
+    )
+
+
+def _require_timestamp(statement: Statement, node: exp.Expr, time: str, columns: tuple[Column, ...]) -> None:
+    dtype = next(c.type for c in columns if c.name == time)
+    if not types.is_timestamp(dtype):
+        raise DeclarationError(
+            f"TIMESTAMP BY needs a TIMESTAMP column; {time} is {types.spark_name(dtype)}",
+            remedy=f"declare {time} as TIMESTAMP",
+            place=statement.place(node),
+        )
+
+
+def _table(statement: Statement, tree: exp.Expr) -> TableDef:
+    columns = _declared_columns(statement, tree)
+    _one(statement, tree, nodes.Using, "USING")
+    keys = tuple(
+        _columns(statement, clause.expressions, columns)
+        for clause in tree.args.get("clauses") or []
+        if isinstance(clause, nodes.Key)
+    )
+    return TableDef(
+        name=tree.this.name,
+        columns=columns,
+        retroactive=not tree.args.get("non_retroactive"),
+        keys=keys,
+        checks=_checks(statement, tree, columns),
+        source=_source(tree),
+    )

@@ -1,0 +1,113 @@
+"""Conditions of WHERE and ON as syntax: taking them apart before they are bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headgate.language import nodes as syntax
+from headgate.language.parse import Statement
+from headgate.model.errors import UnsupportedError
+from headgate.model.suggest import did_you_mean
+from headgate.plan.scope import Scope
+
+
+@dataclass(frozen=True)
+class Existence:
+    """EXISTS, NOT EXISTS or `value IN (SELECT …)` as a condition of its own."""
+
+    query: exp.Expr
+    negated: bool
+    value: exp.Expr | None = None
+
+
+def split(condition: exp.Expr) -> list[exp.Expr]:
+    """The conjuncts of a condition, left to right."""
+    found: list[exp.Expr] = []
+    pending = [condition]
+    while pending:
+        node = pending.pop()
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.And):
+            pending += [node.expression, node.this]
+        else:
+            found.append(node)
+    return found
+
+
+def subquery_of(part: exp.Expr) -> Existence | None:
+    """The sub-query that a conjunct asks about; None for a plain condition."""
+    negated = False
+    while isinstance(part, (exp.Not, exp.Paren)):
+        negated ^= isinstance(part, exp.Not)
+        part = part.this
+    if isinstance(part, exp.Exists):
+        return Existence(part.this, negated)
+    if isinstance(part, exp.In) and part.args.get("query") is not None:
+        # NOT IN is refused where it is bound: with NULLs it does not mean NOT EXISTS.
+        return None if negated else Existence(part.args["query"], False, part.this)
+    return None
+
+
+def drop_rstream(select: exp.Select) -> None:
+    """`EXISTS (SELECT RSTREAM(*) …)` asks about the relation itself: the keyword adds nothing there."""
+    emit = next((item for item in select.expressions if isinstance(item, syntax.Emit)), None)
+    if emit is not None and emit.args["kind"] == "RSTREAM" and not emit.args.get("restore"):
+        select.set("expressions", emit.expressions)
+
+
+def of_joins(tree: exp.Select, scope: Scope, statement: Statement) -> Iterator[exp.Expr]:
+    """The conditions of JOIN … ON and JOIN … USING; other kinds of join are refused."""
+    for index, join in enumerate(tree.args.get("joins") or []):
+        side, kind, method = (str(join.args.get(key) or "").upper() for key in ("side", "kind", "method"))
+        if side or method or kind not in ("", "INNER", "CROSS"):
+            words = " ".join(word for word in (method, side, kind) if word)
+            remedy = "write EXISTS or NOT EXISTS" if kind in ("SEMI", "ANTI") else "write an inner join"
+            raise UnsupportedError(
+                f"{words} JOIN is not supported", remedy=remedy, place=statement.place(join.this)
+            )
+        if join.args.get("on") is not None:
+            yield from split(join.args["on"])
+        for name in join.args.get("using") or []:
+            yield _using(name, scope, index + 1, statement)
+
+
+def _using(name: exp.Expr, scope: Scope, index: int, statement: Statement) -> exp.Expr:
+    sources = scope.sources
+    right = sources[index]
+    left = [s for s in sources[:index] if scope.find(s, name.name)]
+    if not left or not scope.find(right, name.name):
+        raise UnsupportedError(
+            f"USING ({name.name}): both sides need a column of that name",
+            remedy=did_you_mean(name.name, [v.bare for v in scope.visible]),
+            place=statement.place(name),
+        )
+
+    def column(source: str) -> exp.Column:
+        return exp.Column(this=exp.to_identifier(name.name), table=exp.to_identifier(source))
+
+    return exp.EQ(this=column(left[0]), expression=column(right))
+
+
+def equal_columns(parts: list[exp.Expr], scope: Scope) -> Callable[[str, str], bool]:
+    """Tells whether the conjuncts make two columns equal: such columns are not ambiguous by name."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    for part in parts:
+        if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column):
+            sides = [part.this, part.expression]
+            if all(isinstance(side, exp.Column) for side in sides):
+                found = [scope.find(side.table or None, side.name) for side in sides]
+                if all(len(each) == 1 for each in found):
+                    a, b = (root(each[0].column.name) for each in found)
+                    parent[a] = b
+
+    return lambda left, right: root(left) == root(right)

@@ -1,0 +1,457 @@
+"""Binding of scalar expressions: names to columns, types checked, every conversion made explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headgate.language.parse import Statement
+from headgate.model import types
+from headgate.model.errors import TypeMismatchError, UnsupportedError
+from headgate.model.scalar import Scalar
+from headgate.model.schema import Column
+from headgate.model.suggest import did_you_mean
+from headgate.plan.arithmetic import arithmetic_type
+from headgate.plan.functions import BY_CLASS, BY_NAME, Signature, known_names
+from headgate.plan.scope import Scope, Visible
+from headgate.plan.sqltypes import arrow_type, sql_type
+
+_ORDERINGS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
+_EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+_INTERVAL_UNITS = {
+    unit + plural
+    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+    for plural in ("", "S")
+}
+
+
+def bind_over_columns(
+    node: exp.Expr,
+    columns: Sequence[Column],
+    statement: Statement,
+    *,
+    expect: pa.DataType | None = None,
+) -> Scalar:
+    """Binds an expression over plain columns, as in CHECK and WHEN."""
+    scope = Scope([Visible("", column.name, column) for column in columns])
+    return ExpressionBinder(scope, statement).bind(node, expect=expect)
+
+
+@dataclass(frozen=True)
+class ExpressionBinder:
+    """Turns syntax into Scalars within one scope.
+
+    `replaced` lets the caller answer for whole sub-expressions first: aggregates and group keys.
+    """
+
+    scope: Scope
+    statement: Statement
+    replaced: Callable[[exp.Expr], Scalar | None] = lambda node: None
+
+    def bind(self, node: exp.Expr, *, expect: pa.DataType | None = None) -> Scalar:
+        """The typed form of an expression; `expect` demands a type that it must have or convert to."""
+        bound = self._bind(node)
+        if expect is None:
+            return bound
+        return self._coerce(bound, expect, node)
+
+    def _bind(self, node: exp.Expr) -> Scalar:
+        ready = self.replaced(node)
+        if ready is not None:
+            return ready
+        match node:
+            case exp.Paren():
+                return self._bind(node.this)
+            case exp.Column():
+                return self._column(node)
+            case exp.Literal():
+                return _literal(node)
+            case exp.Boolean():
+                return Scalar(node.copy(), types.BOOLEAN)
+            case exp.Null():
+                return Scalar(exp.Null(), types.NULL)
+            case exp.Interval():
+                return self._interval(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.And() | exp.Or():
+                left, right = (self.bind(side, expect=types.BOOLEAN) for side in (node.left, node.right))
+                return Scalar(type(node)(this=left.expression, expression=right.expression), types.BOOLEAN)
+            case exp.Not():
+                inner = self.bind(node.this, expect=types.BOOLEAN)
+                return Scalar(exp.Not(this=inner.expression), types.BOOLEAN)
+            case exp.Is():
+                return self._is(node)
+            case exp.Between():
+                low = exp.GTE(this=node.this, expression=node.args["low"])
+                high = exp.LTE(this=node.this.copy(), expression=node.args["high"])
+                return self._bind(exp.And(this=low, expression=high))
+            case exp.In():
+                return self._in(node)
+            case exp.Like() | exp.ILike() | exp.RegexpLike():
+                left, right = (self.bind(side, expect=types.STRING) for side in (node.this, node.expression))
+                return Scalar(type(node)(this=left.expression, expression=right.expression), types.BOOLEAN)
+            case exp.Neg():
+                inner = self._bind(node.this)
+                self._demand(types.is_numeric(inner.type), f"-{node.this.sql()} needs a number", inner, node)
+                return Scalar(exp.Neg(this=inner.expression), inner.type)
+            case exp.If():
+                return self._case(node, [(node.this, node.args["true"])], node.args.get("false"))
+            case exp.Case():
+                return self._simple_case(node)
+            case exp.Extract():
+                return self._extract(node)
+            case exp.Bracket():
+                return self._element(node)
+            case exp.Dot():
+                return self._field(self._bind(node.this), node.expression.name, node)
+        if isinstance(node, (*_ORDERINGS, *_EQUALITIES)):
+            return self._compare(node)
+        if isinstance(node, _ARITHMETIC):
+            return self._arithmetic(node)
+        return self._function(node)
+
+    # -- leaves -----------------------------------------------------------------------------------
+
+    def _column(self, node: exp.Column) -> Scalar:
+        if node.table and not self.scope.resolve(node.table, node.name):
+            # st.x: the field of a struct column, unless an input has that name.
+            holders = self.scope.resolve(None, node.table)
+            if len(holders) == 1 and pa.types.is_struct(holders[0].column.type):
+                holder = holders[0].column
+                return self._field(Scalar.column(holder.name, holder.type), node.name, node)
+        column = self.scope.column(node, self.statement)
+        return Scalar.column(column.name, column.type)
+
+    def _field(self, holder: Scalar, name: str, node: exp.Expr) -> Scalar:
+        if not pa.types.is_struct(holder.type):
+            raise self._mismatch(f".{name} needs a STRUCT, not {types.spark_name(holder.type)}", node)
+        fields = {field.name.casefold(): field for field in holder.type}
+        field = fields.get(name.casefold())
+        if field is None:
+            raise TypeMismatchError(
+                f"the struct has no field {name}",
+                remedy=did_you_mean(name, [f.name for f in holder.type]),
+                place=self.statement.place(node),
+            )
+        dot = exp.Dot(this=holder.expression, expression=exp.Identifier(this=field.name, quoted=True))
+        return Scalar(dot, field.type)
+
+    def _element(self, node: exp.Bracket) -> Scalar:
+        holder = self._bind(node.this)
+        if len(node.expressions) != 1 or not pa.types.is_list(holder.type):
+            raise self._mismatch(f"[…] needs an ARRAY, not {types.spark_name(holder.type)}", node)
+        index = self._integer(node.expressions[0])
+        bracket = exp.Bracket(this=holder.expression, expressions=[index.expression])
+        return Scalar(bracket, holder.type.value_type)
+
+    def _interval(self, node: exp.Interval) -> Scalar:
+        unit = node.args.get("unit")
+        amount = node.this.name if isinstance(node.this, exp.Literal) else ""
+        name = unit.name.upper() if unit is not None else ""
+        if name not in _INTERVAL_UNITS or not _is_number(amount):
+            raise UnsupportedError(
+                "an interval here is a number and one unit from microseconds to weeks",
+                remedy="months and years have no fixed length; write days",
+                place=self.statement.place(node),
+            )
+        clean = exp.Interval(this=exp.Literal.string(amount), unit=exp.Var(this=name.removesuffix("S")))
+        return Scalar(clean, types.INTERVAL)
+
+    # -- types ------------------------------------------------------------------------------------
+
+    def _cast(self, node: exp.Cast) -> Scalar:
+        inner = self._bind(node.this)
+        target = arrow_type(self.statement, node.args["to"], place=node.this)
+        if types.is_nested(target) != types.is_nested(inner.type) and inner.type != types.NULL:
+            raise self._mismatch(
+                f"{types.spark_name(inner.type)} cannot be cast to {types.spark_name(target)}", node
+            )
+        kind = exp.TryCast if isinstance(node, exp.TryCast) else exp.Cast
+        return Scalar(kind(this=inner.expression, to=sql_type(target)), target)
+
+    def _coerce(self, value: Scalar, target: pa.DataType, node: exp.Expr) -> Scalar:
+        """The value as `target`, by an explicit cast where that loses nothing; else a type error."""
+        if value.type == target:
+            return value
+        literal = value.expression
+        text_constant = isinstance(literal, exp.Literal) and literal.is_string
+        temporal = types.is_timestamp(target) or target == types.DATE
+        if types.common_type(value.type, target) == target or (text_constant and temporal):
+            return convert(value, target)
+        raise self._mismatch(
+            f"{_quote(node)} is {types.spark_name(value.type)} where {types.spark_name(target)} is needed",
+            node,
+        )
+
+    def _mismatch(self, cause: str, node: exp.Expr, remedy: str | None = None) -> TypeMismatchError:
+        return TypeMismatchError(cause, remedy=remedy, place=self.statement.place(node))
+
+    def _demand(self, holds: bool, cause: str, value: Scalar, node: exp.Expr) -> None:
+        if not holds:
+            raise self._mismatch(f"{cause}, not {types.spark_name(value.type)}", node)
+
+    def meet(self, values: Sequence[Scalar], node: exp.Expr) -> list[Scalar]:
+        """The values converted to the one type that they have in common."""
+        target = types.NULL
+        for value in values:
+            common = types.common_type(target, value.type)
+            if common is None:
+                common = _text_as_time(values)
+            if common is None:
+                raise self._mismatch(
+                    f"{types.spark_name(target)} and {types.spark_name(value.type)} do not go together in "
+                    f"{_quote(node)}",
+                    node,
+                    remedy="convert one side with CAST(… AS …)",
+                )
+            target = common
+        return [convert(value, target) for value in values]
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def _compare(self, node: exp.Expr) -> Scalar:
+        left, right = self.meet([self._bind(node.this), self._bind(node.expression)], node)
+        if isinstance(node, _ORDERINGS) and not (types.is_orderable(left.type) or left.type == types.NULL):
+            raise self._mismatch(f"{types.spark_name(left.type)} has no order", node)
+        if pa.types.is_map(left.type):
+            raise self._mismatch("maps cannot be compared", node)
+        return comparison(type(node), left, right)
+
+    def _is(self, node: exp.Is) -> Scalar:
+        inner = self._bind(node.this)
+        match node.expression:
+            case exp.Null():
+                return Scalar(exp.Is(this=inner.expression, expression=exp.Null()), types.BOOLEAN)
+            case exp.Boolean():
+                inner = self.bind(node.this, expect=types.BOOLEAN)
+                return Scalar(
+                    exp.NullSafeEQ(this=inner.expression, expression=node.expression.copy()), types.BOOLEAN
+                )
+        raise UnsupportedError(
+            "IS takes NULL, TRUE, FALSE or [NOT] DISTINCT FROM", place=self.statement.place(node)
+        )
+
+    def _in(self, node: exp.In) -> Scalar:
+        if node.args.get("query"):
+            raise UnsupportedError(
+                "IN (SELECT …) is only understood as a condition of WHERE on its own, not inside OR or NOT",
+                remedy="write EXISTS or NOT EXISTS",
+                place=self.statement.place(node),
+            )
+        values = self.meet([self._bind(node.this), *(self._bind(each) for each in node.expressions)], node)
+        first, *rest = (value.expression for value in values)
+        return Scalar(exp.In(this=first, expressions=rest), types.BOOLEAN)
+
+    def _arithmetic(self, node: exp.Expr) -> Scalar:
+        left, right = self._bind(node.this), self._bind(node.expression)
+        typed = arithmetic_type(type(node), left, right)
+        if typed is None:
+            raise self._mismatch(
+                f"{types.spark_name(left.type)} and {types.spark_name(right.type)} cannot be combined in "
+                f"{_quote(node)}",
+                node,
+                remedy="convert one side with CAST(… AS …)",
+            )
+        result = type(node)(
+            this=convert(left, typed.left).expression, expression=convert(right, typed.right).expression
+        )
+        if pa.types.is_decimal(typed.result):
+            return Scalar(exp.Cast(this=result, to=sql_type(typed.result)), typed.result)
+        return Scalar(result, typed.result)
+
+    def _case(
+        self,
+        node: exp.Expr,
+        branches: Sequence[tuple[exp.Expr, exp.Expr]],
+        default: exp.Expr | None,
+    ) -> Scalar:
+        conditions = [self.bind(condition, expect=types.BOOLEAN) for condition, _ in branches]
+        values = [self._bind(value) for _, value in branches]
+        values.append(self._bind(default) if default is not None else Scalar(exp.Null(), types.NULL))
+        values = self.meet(values, node)
+        ifs = [
+            exp.If(this=condition.expression, true=value.expression)
+            for condition, value in zip(conditions, values, strict=False)
+        ]
+        return Scalar(exp.Case(ifs=ifs, default=values[-1].expression), values[-1].type)
+
+    def _simple_case(self, node: exp.Case) -> Scalar:
+        branches = []
+        for each in node.args["ifs"]:
+            condition = each.this
+            if node.this:
+                condition = exp.EQ(this=node.this.copy(), expression=condition)
+            branches.append((condition, each.args["true"]))
+        return self._case(node, branches, node.args.get("default"))
+
+    def _extract(self, node: exp.Extract) -> Scalar:
+        parts: dict[str, type[exp.Func]] = {
+            "YEAR": exp.Year,
+            "MONTH": exp.Month,
+            "DAY": exp.Day,
+            "HOUR": exp.Hour,
+            "MINUTE": exp.Minute,
+            "SECOND": exp.Second,
+        }
+        name = node.this.name.upper()
+        if name not in parts:
+            raise UnsupportedError(
+                f"EXTRACT does not know {name}",
+                remedy=did_you_mean(name, parts),
+                place=self.statement.place(node),
+            )
+        return self._bind(parts[name](this=node.expression))
+
+    # -- functions --------------------------------------------------------------------------------
+
+    def _function(self, node: exp.Expr) -> Scalar:
+        if isinstance(node, exp.Anonymous):
+            signature = BY_NAME.get(str(node.this).lower())
+        else:
+            signature = BY_CLASS.get(type(node))
+        if signature is None:
+            raise self._unknown(node)
+        bound: dict[str, list[Scalar]] = {}
+        for key, kind in signature.arguments.items():
+            given = node.args.get(key)
+            items = given if isinstance(given, list) else [given]
+            bound[key] = [
+                self._argument(each, kind, signature) for each in items if isinstance(each, exp.Expr)
+            ]
+        values = [value for found in bound.values() for value in found]
+        if "same" in signature.arguments.values():
+            met = iter(self.meet(values, node))
+            bound = {key: [next(met) for _ in found] for key, found in bound.items()}
+            values = [value for found in bound.values() for value in found]
+        args: dict[str, object] = {}
+        for key, given in node.args.items():
+            expressions = [value.expression for value in bound.get(key, ())]
+            if isinstance(given, list) and key in bound:
+                args[key] = expressions
+            elif expressions:
+                args[key] = expressions[0]
+            else:
+                args[key] = given.copy() if isinstance(given, exp.Expr) else given
+        dtypes = [value.type for value in values]
+        result = signature.result(dtypes) if callable(signature.result) else signature.result
+        return Scalar(type(node)(**args), result)
+
+    def _argument(self, node: exp.Expr, kind: str, signature: Signature) -> Scalar:
+        match kind:
+            case "string":
+                return self.bind(node, expect=types.STRING)
+            case "double":
+                value = self._bind(node)
+                self._demand(types.is_numeric(value.type), f"{signature.name} needs a number", value, node)
+                return convert(value, types.DOUBLE)
+            case "number":
+                value = self._bind(node)
+                self._demand(types.is_numeric(value.type), f"{signature.name} needs a number", value, node)
+                return value
+            case "integer":
+                return self._integer(node)
+            case "timestamp":
+                value = self._bind(node)
+                if types.is_timestamp(value.type):
+                    return value
+                return self._coerce(value, types.TIMESTAMP, node)
+            case "date":
+                value = self._bind(node)
+                if types.is_timestamp(value.type):
+                    return convert(value, types.DATE)
+                return self._coerce(value, types.DATE, node)
+        return self._bind(node)
+
+    def _integer(self, node: exp.Expr) -> Scalar:
+        value = self._bind(node)
+        self._demand(types.is_integer(value.type), f"{_quote(node)} must be an integer", value, node)
+        return value
+
+    def _unknown(self, node: exp.Expr) -> UnsupportedError:
+        if isinstance(node, (exp.Subquery, exp.Select, exp.Exists)):
+            return UnsupportedError(
+                "a sub-query may stand in FROM, or as a condition of WHERE on its own: EXISTS, NOT EXISTS, IN",
+                place=self.statement.place(node),
+            )
+        if isinstance(node, exp.Window):
+            return UnsupportedError(
+                "OVER is not supported",
+                remedy="put the window on the stream: FROM s [RANGE …]",
+                place=self.statement.place(node),
+            )
+        name = str(node.this) if isinstance(node, exp.Anonymous) else node.key
+        if isinstance(node, exp.AggFunc):
+            return UnsupportedError(
+                f"the aggregate {name.upper()} cannot stand here or is not supported",
+                remedy="aggregates are COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE, TOP, in SELECT and HAVING",
+                place=self.statement.place(node),
+            )
+        return UnsupportedError(
+            f"there is no function {name}" if isinstance(node, exp.Func) else f"{name} is not supported",
+            remedy=did_you_mean(name, known_names()) if isinstance(node, exp.Func) else None,
+            place=self.statement.place(node),
+        )
+
+
+def comparison(operator: type[exp.Expr], left: Scalar, right: Scalar) -> Scalar:
+    """Two values of one type compared; both sides remember that type for when they become columns."""
+    left.expression.type = right.expression.type = sql_type(left.type)
+    return Scalar(operator(this=left.expression, expression=right.expression), types.BOOLEAN)
+
+
+def convert(value: Scalar, target: pa.DataType) -> Scalar:
+    """The value as another type, by an explicit cast; a constant's own cast is not piled upon."""
+    if value.type == target:
+        return value
+    inner = value.expression
+    if isinstance(inner, exp.Cast) and isinstance(inner.this, exp.Literal) and not inner.this.is_string:
+        inner = inner.this
+    return Scalar(exp.Cast(this=inner, to=sql_type(target)), target)
+
+
+def _literal(node: exp.Literal) -> Scalar:
+    if node.is_string:
+        return Scalar(exp.Literal.string(node.this), types.STRING)
+    text = node.this
+    bare = exp.Literal.number(text)
+    if text.isdigit():
+        if len(text) <= 19 and int(text) < 2**63:
+            return (
+                Scalar(bare, types.INT)
+                if int(text) < 2**31
+                else convert(Scalar(bare, types.INT), types.BIGINT)
+            )
+        if len(text) <= 38:
+            return convert(Scalar(bare, types.INT), pa.decimal128(len(text), 0))
+    elif "e" not in text.lower():
+        whole, _, fraction = text.partition(".")
+        digits = len(whole.lstrip("0")) + len(fraction)
+        if digits <= 38:
+            dtype = pa.decimal128(max(digits, len(fraction), 1), len(fraction))
+            return convert(Scalar(bare, types.INT), dtype)
+    return convert(Scalar(bare, types.INT), types.DOUBLE)
+
+
+def _text_as_time(values: Sequence[Scalar]) -> pa.DataType | None:
+    """DATE or TIMESTAMP when all that is not one is a constant text: ts > '2026-01-01'."""
+    target: pa.DataType | None = None
+    for value in values:
+        if types.is_timestamp(value.type) or value.type == types.DATE:
+            target = value.type if target is None else types.common_type(target, value.type)
+        elif not (isinstance(value.expression, exp.Literal) and value.expression.is_string):
+            return None
+    return target
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).removeprefix("-").isdigit() and text.isascii()
+
+
+def _quote(node: exp.Expr) -> str:
+    text = node.sql(dialect="spark")
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,330 @@
+"""Normalization: every select-project-join block gets one canonical shape.
+
+Before: `Project(Filter(Join(a, Project(Filter(Join(b, c))), t)))`, predicates in one heap.
+After:  `Project(Join(Filter(a), TableJoin(Filter(b), t), c; equality classes; residual))`: nested blocks are
+one join, a predicate on one input stands on that input, equalities are closed under transitivity, constants
+reach every equal column, and tables hang on the input they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from headgate.model import types
+from headgate.model.scalar import Scalar, column, conjunction
+from headgate.plan.nodes import (
+    Filter,
+    Join,
+    Negation,
+    Node,
+    Output,
+    Project,
+    SemiJoin,
+    StreamScan,
+    TableJoin,
+    TableScan,
+    Window,
+    _Matching,
+)
+from headgate.plan.sqltypes import from_sql
+
+
+def normalize(node: Node) -> Node:
+    """The canonical form of a bound plan; it answers the same."""
+    match node:
+        case Filter() | Project() | Join():
+            return _block(node)
+        case SemiJoin() | Negation():
+            return _matching(node.with_inputs([normalize(each) for each in node.inputs]))
+    return node.with_inputs([normalize(each) for each in node.inputs])
+
+
+def split_conjunction(predicate: Scalar) -> list[Scalar]:
+    """The conjuncts of a bound predicate."""
+    if isinstance(predicate.expression, exp.And):
+        parts = [predicate.expression.this, predicate.expression.expression]
+        return [each for part in parts for each in split_conjunction(Scalar(part, types.BOOLEAN))]
+    return [predicate]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A flattened select-project-join block: members, predicates over them, and what it outputs."""
+
+    members: tuple[Node, ...]
+    predicates: tuple[Scalar, ...]
+    outputs: tuple[Output, ...] | None
+
+    def substitute(self, scalar: Scalar) -> Scalar:
+        """A scalar over the block's outputs as one over its members."""
+        if self.outputs is None:
+            return scalar
+        by_name = {output.name: output.scalar.expression for output in self.outputs}
+        return scalar.replace(by_name.get)
+
+
+def _block(node: Node) -> Node:
+    block = _gather(node)
+    assembled = _assemble(block.members, block.predicates)
+    if block.outputs is not None:
+        return Project(assembled, block.outputs)
+    if [c.name for c in assembled.schema] == [c.name for c in node.schema]:
+        return assembled
+    outputs = tuple(Output(c.name, Scalar.column(c.name, c.type)) for c in node.schema)
+    return Project(assembled, outputs)
+
+
+def _gather(node: Node) -> _Block:
+    match node:
+        case Filter():
+            inner = _gather(node.input)
+            added = tuple(inner.substitute(part) for part in split_conjunction(node.predicate))
+            return replace(inner, predicates=inner.predicates + added)
+        case Project():
+            inner = _gather(node.input)
+            outputs = tuple(Output(o.name, inner.substitute(o.scalar)) for o in node.outputs)
+            return replace(inner, outputs=outputs)
+        case Join():
+            members: list[Node] = []
+            predicates: list[Scalar] = list(node.residual)
+            rename: dict[str, exp.Expr] = {}
+            for member in node.members:
+                inner = _gather(member)
+                if inner.outputs is not None and not all(_has_own_names(m) for m in inner.members):
+                    # Columns below may share names with another member's: keep this projection as a wall.
+                    members.append(Project(_assemble(inner.members, inner.predicates), inner.outputs))
+                    continue
+                members += inner.members
+                predicates += inner.predicates
+                rename.update({o.name: o.scalar.expression for o in inner.outputs or ()})
+            if not rename:
+                return _Block(tuple(members), tuple(predicates), None)
+            outputs = tuple(
+                Output(c.name, Scalar.column(c.name, c.type).replace(rename.get)) for c in node.schema
+            )
+            return _Block(tuple(members), tuple(predicates), outputs)
+    return _Block((normalize(node),), (), None)
+
+
+def _has_own_names(node: Node) -> bool:
+    """Whether its columns carry the unique name of a FROM item."""
+    match node:
+        case StreamScan() | TableScan() | Project():
+            return True
+        case Window() | Filter():
+            return _has_own_names(node.input)
+    return False
+
+
+# -- putting a block together ---------------------------------------------------------------------
+
+
+class _Classes:
+    """Equality classes of columns (union-find)."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+
+    def root(self, name: str) -> str:
+        self._parent.setdefault(name, name)
+        while self._parent[name] != name:
+            name = self._parent[name]
+        return name
+
+    def unite(self, a: str, b: str) -> None:
+        first, second = self.root(a), self.root(b)
+        if first != second:
+            self._parent[second] = first
+
+    def groups(self) -> list[list[str]]:
+        found: dict[str, list[str]] = {}
+        for name in self._parent:
+            found.setdefault(self.root(name), []).append(name)
+        return [sorted(group) for group in found.values() if len(group) > 1]
+
+    def others(self, name: str) -> list[str]:
+        root = self.root(name)
+        return [each for each in list(self._parent) if each != name and self.root(each) == root]
+
+
+def _assemble(members: Iterable[Node], predicates: Iterable[Scalar]) -> Node:
+    parts = list(members)
+    classes = _Classes()
+    residual: list[Scalar] = []
+    local: list[list[Scalar]] = [[] for _ in parts]
+
+    def owners(names: frozenset[str]) -> set[int]:
+        return {index for index, part in enumerate(parts) for name in names if name in part.names}
+
+    def key(side: Scalar) -> str:
+        """The column that holds one side of an equality, computed on its member if it is not one yet."""
+        if side.is_column:
+            return side.expression.name
+        (index,) = owners(side.columns)
+        parts[index], name = with_key(parts[index], side)
+        return name
+
+    for predicate in predicates:
+        sides = equality_sides(predicate)
+        owned = owners(predicate.columns)
+        if sides and sides[0].is_column and sides[1].is_column:
+            classes.unite(sides[0].expression.name, sides[1].expression.name)
+            if len(owned) == 1:
+                local[owned.pop()].append(predicate)
+        elif len(owned) <= 1:
+            local[owned.pop() if owned else 0].append(predicate)
+        elif sides and all(len(owners(side.columns)) == 1 for side in sides):
+            classes.unite(key(sides[0]), key(sides[1]))
+        else:
+            residual.append(predicate)
+    for predicate in [each for found in local for each in found]:
+        _spread(predicate, classes, parts, local)
+    parts = [
+        Filter(part, conjunction(_unique(found))) if found else part
+        for part, found in zip(parts, local, strict=True)
+    ]
+    return _join(parts, classes, residual)
+
+
+def _spread(predicate: Scalar, classes: _Classes, parts: list[Node], local: list[list[Scalar]]) -> None:
+    """A predicate on one column holds for every column that is equal to it."""
+    if len(predicate.columns) != 1 or isinstance(predicate.expression, exp.Is):
+        return
+    (name,) = predicate.columns
+    for other in classes.others(name):
+        for index, part in enumerate(parts):
+            if other in part.names:
+                local[index].append(predicate.rename({name: other}))
+
+
+def _unique(predicates: list[Scalar]) -> list[Scalar]:
+    return list({predicate.expression: predicate for predicate in predicates}.values())
+
+
+def _join(parts: list[Node], classes: _Classes, residual: list[Scalar]) -> Node:
+    """One join of all stream members, tables hung where they belong."""
+    tables = [part for part in parts if _is_table(part)]
+    streams = [part for part in parts if not _is_table(part)]
+    if not streams:
+        return tables[0] if len(tables) == 1 else _multiway(tables, classes, residual)
+    for table in tables:
+        streams, residual = _hang(table, streams, classes, residual)
+    if len(streams) == 1 and not _links(streams[0], streams[0], classes):
+        node = streams[0]
+        return Filter(node, conjunction(residual)) if residual else node
+    return streams[0] if len(streams) == 1 else _multiway(streams, classes, residual)
+
+
+def _is_table(node: Node) -> bool:
+    match node:
+        case TableScan():
+            return True
+        case Filter() | Project():
+            return _is_table(node.input)
+    return False
+
+
+def _hang(
+    table: Node, streams: list[Node], classes: _Classes, residual: list[Scalar]
+) -> tuple[list[Node], list[Scalar]]:
+    """Joins a table to the first stream member that it is linked with, or to the join of them all."""
+    about = [part for part in residual if part.columns & table.names]
+    for index, stream in enumerate(streams):
+        reach = stream.names | table.names
+        keys = _links(stream, table, classes)
+        mine = [part for part in about if part.columns <= reach]
+        if keys or mine:
+            joined = TableJoin(stream, table, keys, tuple(mine))
+            rest = [part for part in residual if not any(part is each for each in mine)]
+            return [*streams[:index], joined, *streams[index + 1 :]], rest
+    return [TableJoin(streams[0], table, (), ()), *streams[1:]], residual
+
+
+def _links(left: Node, right: Node, classes: _Classes) -> tuple[tuple[str, str], ...]:
+    """Pairs of equal columns, one pair per class."""
+    found = []
+    for group in classes.groups():
+        a = next((name for name in group if name in left.names), None)
+        b = next((name for name in group if name in right.names and name != a), None)
+        if a is not None and b is not None and left is not right:
+            found.append((a, b))
+    return tuple(found)
+
+
+def _multiway(parts: list[Node], classes: _Classes, residual: list[Scalar]) -> Join:
+    order = {c.name: index for index, c in enumerate(c for part in parts for c in part.schema)}
+    groups = []
+    for group in classes.groups():
+        members = [name for name in group if name in order]
+        inputs = {index for index, part in enumerate(parts) for name in members if name in part.names}
+        if len(inputs) > 1:
+            groups.append(tuple(sorted(members, key=order.__getitem__)))
+    groups.sort(key=lambda group: order[group[0]])
+    return Join(tuple(parts), tuple(groups), tuple(residual))
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def equality_sides(predicate: Scalar) -> tuple[Scalar, Scalar] | None:
+    """Both sides of an equality between things that can be keys; None for any other predicate."""
+    node = predicate.expression
+    if not isinstance(node, exp.EQ):
+        return None
+    dtypes = [from_sql(side.type) if side.type is not None else None for side in (node.this, node.expression)]
+    if dtypes[0] is None or dtypes[0] != dtypes[1]:
+        return None
+    left, right = Scalar(node.this, dtypes[0]), Scalar(node.expression, dtypes[0])
+    return (left, right) if left.columns and right.columns else None
+
+
+def with_key(node: Node, side: Scalar) -> tuple[Node, str]:
+    """The node with a computed column added that holds `side`, and the column's name."""
+    if isinstance(node, Project):
+        for output in node.outputs:
+            if output.scalar.expression == side.expression:
+                return node, output.name
+    name = side.show()
+    while name in node.names:
+        name += "'"
+    kept = tuple(Output(c.name, Scalar.column(c.name, c.type)) for c in node.schema)
+    return Project(node, (*kept, Output(name, side))), name
+
+
+def _matching(node: SemiJoin | Negation) -> Node:
+    """A semi join or negation whose equalities have become keys and whose one-sided conditions have moved."""
+    left, right = node.left, node.right
+    keys, residual = list(node.keys), []
+    on_left: list[Scalar] = []
+    on_right: list[Scalar] = []
+    for part in node.residual:
+        sides = equality_sides(part)
+        if part.columns <= right.names:
+            on_right.append(part)
+        elif part.columns <= left.names and isinstance(node, SemiJoin):
+            on_left.append(part)
+        elif sides and _crosses(sides, left, right):
+            a, b = sides if sides[0].columns <= left.names else (sides[1], sides[0])
+            left, left_key = (left, a.expression.name) if a.is_column else with_key(left, a)
+            right, right_key = (right, b.expression.name) if b.is_column else with_key(right, b)
+            keys.append((left_key, right_key))
+        else:
+            residual.append(part)
+    if on_right:
+        right = normalize(Filter(right, conjunction(on_right)))
+    if on_left:
+        left = normalize(Filter(left, conjunction(on_left)))
+    matched: _Matching = replace(node, left=left, right=right, keys=tuple(keys), residual=tuple(residual))
+    if [c.name for c in matched.schema] == [c.name for c in node.schema]:
+        return matched
+    return Project(matched, tuple(Output(c.name, Scalar(column(c.name), c.type)) for c in node.schema))
+
+
+def _crosses(sides: tuple[Scalar, Scalar], left: Node, right: Node) -> bool:
+    a, b = sides
+    return (a.columns <= left.names and b.columns <= right.names) or (
+        b.columns <= left.names and a.columns <= right.names
+    )

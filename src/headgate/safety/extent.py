@@ -1,0 +1,146 @@
+"""Extent: why the rows that live on an edge are bounded in number, or that nothing bounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import pyarrow as pa
+
+from headgate.model.time import format_duration
+from headgate.plan.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Emit,
+    Filter,
+    Join,
+    Negation,
+    Node,
+    Project,
+    SemiJoin,
+    StreamScan,
+    TableJoin,
+    TableScan,
+    Union,
+    Window,
+)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The cause that bounds an edge's live rows (`none` if nothing does), in words."""
+
+    by: str
+    reason: str
+
+    @property
+    def bounded(self) -> bool:
+        return self.by != "none"
+
+
+Extents = Mapping[Node, Extent]
+
+
+def measure(plan: Node) -> Extents:
+    """The extent of every edge of a plan.
+
+    Sound because live rows are counted per operator: a bounded number of live input rows gives a bounded number
+    of live output rows for every operator here.
+    """
+    found: dict[Node, Extent] = {}
+    for node in reversed(list(plan.walk())):
+        found[node] = _extent(node, [found[each] for each in node.inputs])
+    return found
+
+
+def finite_domain(dtype: pa.DataType) -> bool:
+    """Whether a type has few values by itself."""
+    return bool(pa.types.is_boolean(dtype) or pa.types.is_int8(dtype))
+
+
+def _weakest(inputs: Sequence[Extent]) -> Extent:
+    """What an operator over several inputs inherits: the first cause of trouble, else the first cause."""
+    return next((each for each in inputs if not each.bounded), inputs[0])
+
+
+@singledispatch
+def _extent(node: Node, inputs: Sequence[Extent]) -> Extent:
+    raise TypeError(f"nothing measures {type(node).__name__}")
+
+
+@_extent.register
+def _(node: StreamScan, inputs: Sequence[Extent]) -> Extent:
+    return Extent("none", f"{node.name} has no window, so every row of it stays")
+
+
+@_extent.register
+def _(node: TableScan, inputs: Sequence[Extent]) -> Extent:
+    return Extent("finite", f"{node.name} is a table")
+
+
+@_extent.register
+def _(node: Window, inputs: Sequence[Extent]) -> Extent:
+    window = node.window
+    match window.kind:
+        case "RANGE":
+            assert window.length is not None
+            return Extent("window", f"rows leave after {format_duration(window.length)}")
+        case "NOW":
+            return Extent("window", "rows leave after their own instant")
+        case "ROWS" if not window.partition:
+            return Extent("window", f"at most {window.rows} rows stay")
+        case "ROWS":
+            types_ = [node.type_of(name) for name in window.partition]
+            names = ", ".join(window.partition)
+            if all(finite_domain(dtype) for dtype in types_):
+                return Extent(
+                    "values", f"at most {window.rows} rows stay for each of the few values of {names}"
+                )
+            return Extent(
+                "none", f"{window.rows} rows stay for every value of {names}, and values never stop coming"
+            )
+    return inputs[0]
+
+
+@_extent.register
+def _(node: Filter | Project, inputs: Sequence[Extent]) -> Extent:
+    return inputs[0]
+
+
+@_extent.register
+def _(node: Join | TableJoin | SemiJoin | Union, inputs: Sequence[Extent]) -> Extent:
+    return _weakest(inputs)
+
+
+@_extent.register
+def _(node: Negation | Difference, inputs: Sequence[Extent]) -> Extent:
+    return inputs[0]
+
+
+@_extent.register
+def _(node: Distinct, inputs: Sequence[Extent]) -> Extent:
+    if not inputs[0].bounded and all(finite_domain(column.type) for column in node.schema):
+        return Extent("values", "the columns have few values")
+    return inputs[0]
+
+
+@_extent.register
+def _(node: Aggregate, inputs: Sequence[Extent]) -> Extent:
+    if not node.keys:
+        return Extent("values", "there is one group")
+    if inputs[0].bounded:
+        return Extent(inputs[0].by, f"a group lives while its rows do; {inputs[0].reason}")
+    if all(finite_domain(node.type_of(name)) for name in node.keys):
+        return Extent("values", f"{', '.join(node.keys)} have few values")
+    return Extent("none", f"a group stays for every value of {', '.join(node.keys)}; {inputs[0].reason}")
+
+
+@_extent.register
+def _(node: Emit, inputs: Sequence[Extent]) -> Extent:
+    if node.kind == "RELATION":
+        return inputs[0]
+    if node.kind == "WSTREAM":
+        return Extent("window", "the output window holds it")
+    return Extent("none", "it is a stream: every row of it stays unless a window is put on it")

@@ -1,0 +1,60 @@
+"""Failure: which condition a query breaks, where, and in which case of its values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from headgate.safety.values.query import Attribute, Comparison
+
+
+class Condition(Enum):
+    """What a bounded-memory query keeps; the first three are C1 to C3 of the Memory document (section 5)."""
+
+    PROJECTION = "every projected attribute has finitely many values"
+    EQUALITY = "both sides of an equality join have finitely many values"
+    INEQUALITY = "inequality joins reach the unbounded attributes of a stream in at most one way"
+    GROUPING = "every grouping attribute has finitely many values"
+    HOLISTIC = "an aggregate that needs all values is taken over finitely many"
+    EXTREME = "the greatest or least value of a stream is not also sought under another inequality"
+    SIZE = "the query is small enough to be split into all its cases"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A broken condition: the attributes and predicates at fault, and the filters that single out the bad case."""
+
+    condition: Condition
+    attributes: tuple[Attribute, ...] = ()
+    predicates: tuple[Comparison, ...] = ()
+    case: tuple[Comparison, ...] = ()
+    dense: tuple[Attribute, ...] = ()
+
+    def __str__(self) -> str:
+        """One sentence for a person."""
+        text = self._cause()
+        if self.case:
+            text += f", when {' and '.join(map(str, self.case))}"
+        if self.dense:
+            names = ", ".join(map(str, self.dense))
+            text += f"; {names} has no gaps, so bounds alone leave infinitely many values"
+        return text
+
+    def _cause(self) -> str:
+        names = " and ".join(map(str, self.attributes))
+        joins = " and ".join(map(str, self.predicates))
+        match self.condition:
+            case Condition.PROJECTION:
+                return f"{names} is in the result and can take unboundedly many values"
+            case Condition.EQUALITY:
+                return f"{joins} joins on unboundedly many values"
+            case Condition.INEQUALITY:
+                return f"{joins} must be answered for unboundedly many values of {names}"
+            case Condition.GROUPING:
+                return f"{names} can form unboundedly many groups"
+            case Condition.HOLISTIC:
+                return f"the aggregate needs all values of {names}, which are unboundedly many"
+            case Condition.EXTREME:
+                return f"the extreme of {names} is sought among the rows that {joins} selects"
+            case Condition.SIZE:
+                return "the query has too many cases to be judged"

@@ -1,0 +1,175 @@
+"""What an aggregate should say, in plain Python: the contents of an edge at an instant, aggregated row by row."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from headgate.kernels.aggregate import Aggregate, AggregateCall, AggregateState, Function
+from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
+from headgate.model.time import NEVER, Clock
+
+Payload = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A signed lifetime of a payload."""
+
+    payload: Payload
+    born: int
+    dies: int = NEVER
+    sign: int = 1
+
+
+def run(
+    kernel: Aggregate,
+    rows: Sequence[Row],
+    *,
+    cuts: Iterable[int] = (),
+    until: int = 100,
+    start: int | None = 0,
+    restoring: bool = False,
+) -> tuple[list[Row], AggregateState]:
+    """What the kernel says over clock steps that end at the cuts and at `until`, and its state then."""
+    state = kernel.initial()
+    said: list[Row] = []
+    after = -1
+    for upto in sorted({*(cut for cut in cuts if cut < until), until}):
+        clock = Clock(after, upto, start)
+        batch = batch_of(kernel.schema, [row for row in rows if after < row.born <= upto])
+        if restoring:
+            state = kernel.restore(dict(state.chunks()))
+        state, output = kernel.advance(state, [batch], clock)
+        output.check(clock)
+        assert dict(output.frame.schema) == {**kernel.output_schema, **LIFETIME_SCHEMA}
+        said.extend(rows_of(output))
+        after = upto
+    return said, state
+
+
+def batch_of(schema: Mapping[str, pl.DataType], rows: Sequence[Row]) -> Batch:
+    columns = {
+        name: pl.Series(name, [row.payload[place] for row in rows], dtype, strict=False)
+        for place, (name, dtype) in enumerate(schema.items())
+    }
+    lifetimes = {
+        BORN: [row.born for row in rows],
+        DIES: [row.dies for row in rows],
+        SIGN: [row.sign for row in rows],
+    }
+    lives = {name: pl.Series(name, lifetimes[name], dtype) for name, dtype in LIFETIME_SCHEMA.items()}
+    return Batch(pl.DataFrame(columns | lives))
+
+
+def rows_of(batch: Batch) -> list[Row]:
+    return [Row(comparable(row[:-3]), *row[-3:]) for row in batch.frame.rows()]
+
+
+def contents(rows: Iterable[Row], instant: int) -> Counter[Payload]:
+    """The payloads alive at an instant, with their multiplicities."""
+    counts: Counter[Payload] = Counter()
+    for row in rows:
+        if row.born <= instant < row.dies:
+            counts[comparable(row.payload)] += row.sign
+    assert all(count >= 0 for count in counts.values()), counts
+    return +counts
+
+
+def expected(kernel: Aggregate, rows: Sequence[Row], instant: int, opens: int = 0) -> Counter[Payload]:
+    """The contents of the output at an instant."""
+    names = list(kernel.schema)
+    groups: dict[Payload, list[Payload]] = {}
+    if not kernel.keys and instant >= opens:
+        groups[()] = []
+    for payload, count in contents(rows, instant).items():
+        key = tuple(payload[names.index(key)] for key in kernel.keys)
+        if kernel.keys or instant >= opens:
+            groups.setdefault(key, []).extend([payload] * count)
+    return Counter(
+        comparable((*key, *(_call(kernel, call, members) for call in kernel.calls)))
+        for key, members in groups.items()
+    )
+
+
+def comparable(value: Any) -> Any:
+    """The value in a form whose equality is that of SQL rows: NaN is one value, -0.0 is 0.0."""
+    match value:
+        case float() if math.isnan(value):
+            return "NaN"
+        case float():
+            return value + 0.0
+        case dict():
+            return tuple(comparable(part) for part in value.values())
+        case list() | tuple():
+            return tuple(comparable(part) for part in value)
+        case _:
+            return value
+
+
+def _call(kernel: Aggregate, call: AggregateCall, members: Sequence[Payload]) -> Any:
+    if call.argument is None:
+        return len(members)
+    place = list(kernel.schema).index(call.argument)
+    values = [member[place] for member in members if member[place] is not None]
+    if call.distinct:
+        values = list(dict.fromkeys(values))
+    if call.function == Function.COUNT:
+        return len(values)
+    if not values:
+        return None
+    dtype = kernel.schema[call.argument]
+    if dtype.is_float():
+        values = [math.nan if value == "NaN" else value for value in values]
+    match call.function:
+        case Function.SUM if dtype.is_float():
+            return _float_sum(values)
+        case Function.SUM if isinstance(dtype, pl.Decimal):
+            return sum(values, start=Decimal(0).scaleb(-dtype.scale))
+        case Function.SUM:
+            return sum(values)
+        case Function.AVG if isinstance(dtype, pl.Decimal):
+            mean = Context(prec=100).divide(sum(values), Decimal(len(values)))
+            return mean.quantize(Decimal(1).scaleb(-min(38, dtype.scale + 4)), ROUND_HALF_UP, Context(prec=100))
+        case Function.AVG:
+            return (_float_sum(values) if dtype.is_float() else float(sum(values))) / len(values)
+        case Function.MIN:
+            return min(values, key=_rank)
+        case Function.MAX:
+            return max(values, key=_rank)
+        case Function.MEDIAN | Function.QUANTILE:
+            return _quantile(sorted(map(float, values), key=_rank), call.share)
+        case Function.TOP:
+            counts = Counter(comparable(values)).items()
+            best = sorted(counts, key=lambda pair: (-pair[1], _rank(pair[0])))
+            return best[: int(call.parameter or 0)]
+        case _:
+            raise AssertionError(call)
+
+
+def _float_sum(values: Sequence[float]) -> float:
+    if not all(map(math.isfinite, values)):
+        return sum(value for value in values if not math.isfinite(value))
+    return float(sum(map(Fraction, values)))
+
+
+def _rank(value: Any) -> Any:
+    """Where a value stands in order: NaN above all numbers."""
+    if value == "NaN" or (isinstance(value, float) and math.isnan(value)):
+        return (1, 0)
+    return (0, value)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    place = (len(values) - 1) * share
+    low, high = math.floor(place), math.ceil(place)
+    if low == high or values[low] == values[high]:
+        return values[low]
+    return (high - place) * values[low] + (place - low) * values[high]

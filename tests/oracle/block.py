@@ -1,0 +1,174 @@
+"""A SELECT taken apart: its inputs as leaves, its list without stars and without relation-to-stream operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headgate.language import nodes
+from tests.oracle.duck import LEAF
+from tests.oracle.relation import Relation
+
+
+@dataclass(frozen=True)
+class Input:
+    """One FROM item: the name it has in the query, what it holds, whether its window is INTERNAL."""
+
+    alias: str
+    relation: Relation
+    internal: bool
+
+
+Source = Callable[[exp.Expression], tuple[Relation, bool]]
+"""Gives what a FROM item holds and whether it is an INTERNAL window."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A SELECT over leaves: `query` reads tables that are named in `leaves`; `names` are its columns."""
+
+    query: exp.Select
+    leaves: dict[str, Relation]
+    names: tuple[str, ...]
+    inputs: tuple[Input, ...]
+
+    def asking_also(self, extras: list[exp.Expression]) -> exp.Select:
+        """The query with more columns at its end."""
+        query = self.query.copy()
+        query.set("expressions", [*query.expressions, *(extra.copy() for extra in extras)])
+        return query
+
+
+def emit_of(select: exp.Select) -> nodes.Emit | None:
+    """The relation-to-stream operator around the whole list, if there is one."""
+    first = select.expressions[0] if select.expressions else None
+    return first if isinstance(first, nodes.Emit) else None
+
+
+def inner_emit_of(select: exp.Select) -> nodes.Emit | None:
+    """The WSTREAM inside an expression of the list, if there is one: `SUM(WSTREAM(SUM(a))[ROWS 10])`."""
+    if emit_of(select):
+        return None
+    return next((each for item in select.expressions for each in item.find_all(nodes.Emit)), None)
+
+
+def without_emit(select: exp.Select) -> exp.Select:
+    """The SELECT beneath its relation-to-stream operator: the list bare, DISTINCT where it belongs."""
+    emit = emit_of(select)
+    bare = select.copy()
+    if emit is not None:
+        bare.set("expressions", [each.copy() for each in emit.expressions])
+        if emit.args.get("distinct"):
+            bare.set("distinct", exp.Distinct())
+    return bare
+
+
+def from_items(select: exp.Select) -> list[exp.Expression]:
+    """What stands in FROM and JOIN, windows and aliases included."""
+    source = select.args.get("from_")
+    return [source.this, *(join.this for join in select.args.get("joins") or ())] if source else []
+
+
+def nested_queries(select: exp.Select) -> Iterator[exp.Select]:
+    """SELECTs inside the list, ON, WHERE and HAVING, outermost first; not those of FROM."""
+    parts = [*select.expressions, select.args.get("where"), select.args.get("having")]
+    parts += [join.args.get("on") for join in select.args.get("joins") or ()]
+    stack = [part for part in parts if part is not None]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Select):
+            yield node
+        else:
+            stack.extend(node.iter_expressions())
+
+
+def is_aggregate(select: exp.Select) -> bool:
+    """Whether there is a GROUP BY, or an aggregate function outside nested queries."""
+    if select.args.get("group"):
+        return True
+    stack = [part for part in (*select.expressions, select.args.get("having")) if part is not None]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.upper() == "TOP"):
+            return True
+        if not isinstance(node, exp.Query):
+            stack.extend(node.iter_expressions())
+    return False
+
+
+def take_apart(select: exp.Select, source: Source) -> Block:
+    """Replaces every FROM item, also of nested queries, by a leaf that `source` gives for it."""
+    query = without_emit(select)
+    leaves: dict[str, Relation] = {}
+    inputs = _replace_inputs(query, source, leaves)
+    items, names = _without_stars(query, inputs)
+    query.set("expressions", items)
+    _replace_nested(query, source, leaves)
+    _choose_versions(query, inputs)
+    return Block(query, leaves, names, inputs)
+
+
+def _replace_inputs(select: exp.Select, source: Source, leaves: dict[str, Relation]) -> tuple[Input, ...]:
+    inputs = []
+    for item in from_items(select):
+        named = item.this if isinstance(item, nodes.Windowed) else item
+        leaf = f"{LEAF}{len(leaves)}"
+        relation, internal = source(item)
+        alias = named.alias_or_name or leaf
+        leaves[leaf] = relation
+        inputs.append(Input(alias, relation, internal))
+        item.replace(exp.alias_(exp.to_table(leaf), alias, table=True))
+    return tuple(inputs)
+
+
+def _replace_nested(query: exp.Select, source: Source, leaves: dict[str, Relation]) -> None:
+    for nested in nested_queries(query):
+        emit = emit_of(nested)
+        if emit is not None:
+            if emit.args["kind"] != "RSTREAM" or emit.args.get("restore"):
+                raise ValueError(f"{emit.args['kind']} inside a condition means nothing")
+            nested.set("expressions", [exp.Literal.number(1)])
+        inputs = _replace_inputs(nested, source, leaves)
+        _choose_versions(nested, inputs)
+        _replace_nested(nested, source, leaves)
+
+
+def _without_stars(
+    select: exp.Select, inputs: tuple[Input, ...]
+) -> tuple[list[exp.Expression], tuple[str, ...]]:
+    """The list with `*` and `x.*` written out, and a name of its own for each column."""
+    items: list[exp.Expression] = []
+    names: list[str] = []
+    for item in select.expressions:
+        if item.is_star and not isinstance(item, exp.Count):
+            only = item.args.get("table")
+            for each in inputs:
+                if only is None or only.name.lower() == each.alias.lower():
+                    for name in each.relation.rows.column_names:
+                        items.append(exp.column(name, table=each.alias, quoted=True))
+                        names.append(name)
+        else:
+            items.append(item)
+            names.append(item.alias_or_name)
+    unique: list[str] = []
+    for position, name in enumerate(names):
+        taken = {other.lower() for other in unique}
+        unique.append(f"_c{position}" if not name or name.lower() in taken else name)
+    return items, tuple(unique)
+
+
+def _choose_versions(select: exp.Select, inputs: tuple[Input, ...]) -> None:
+    """Lets a NON RETROACTIVE table show the version that it had when the youngest stream row came."""
+    instants = [exp.column("_ts", table=each.alias) for each in inputs if each.relation.times is not None]
+    for each in inputs:
+        if each.relation.versions is None:
+            continue
+        if not instants:
+            raise ValueError("a NON RETROACTIVE table has to meet a stream")
+        when = exp.Greatest(this=instants[0].copy(), expressions=[other.copy() for other in instants[1:]])
+        born, dies = (exp.column(name, table=each.alias) for name in ("_born", "_dies"))
+        select.where(
+            exp.LTE(this=born, expression=when), exp.LT(this=when.copy(), expression=dies), copy=False
+        )

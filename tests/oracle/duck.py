@@ -1,0 +1,167 @@
+"""The relational answer, by DuckDB: one query over the contents that its inputs have at each of many instants.
+
+`SELECT k FROM s [RANGE 5 SECONDS]` becomes
+
+    SELECT _i._t, _q.*
+    FROM _instants AS _i,
+         LATERAL (SELECT k FROM (SELECT k FROM _leaf0 AS _l WHERE _l._t = _i._t) AS s) AS _q
+
+where `_leaf0` holds the contents of the window once for every instant. The query itself stays as it was written; in
+`plain` mode it is run by itself for each instant, which is slower and which the tests compare with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from tests.oracle.relation import Relation
+
+INSTANTS, INSTANT, LEAF = "_instants", "_t", "_leaf"
+HIDDEN = ("_id", "_ts", "_born", "_dies")
+"""What a query may ask of an input besides its columns: position, instant of a stream row, life of a table's version."""
+
+_TOP = """CREATE MACRO top_items(x, k) AS list_transform(
+    list_sort(list_transform(
+        map_entries(histogram(x)), lambda e: {'n': -CAST(e.value AS BIGINT), 'item': e.key}))[1:k],
+    lambda e: {'item': e.item, 'count': -e.n})"""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Result rows of a query, and the positions of those that belong to each instant."""
+
+    rows: pa.Table
+    contents: dict[int, list[int]]
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    # Tiny inputs: threads would cost more than they bring.
+    connection.execute("SET threads = 1")
+    connection.execute(_TOP)
+    return connection
+
+
+def answer(
+    query: exp.Expression,
+    leaves: Mapping[str, Relation],
+    instants: Sequence[int],
+    width: int,
+    *,
+    plain: bool = False,
+) -> Answers:
+    """What a query of `width` columns answers at each instant; its inputs are tables named after the leaves."""
+    connection = _connection()
+    tables = {name: _contents(leaf, instants) for name, leaf in leaves.items()}
+    tables[INSTANTS] = pa.table({INSTANT: pa.array(instants, pa.int64())})
+    for name, table in tables.items():
+        connection.register(name, table)
+    try:
+        if plain:
+            return _one_by_one(connection, query, leaves, instants, width)
+        names = [f"_c{position}" for position in range(width)]
+        now = exp.column(INSTANT, table="_i")
+        inner = translate(_with_contents(query, leaves, now)).sql(dialect="duckdb")
+        sql = (
+            f"SELECT _i.{INSTANT}, {', '.join('_q.' + name for name in names)} "
+            f"FROM {INSTANTS} AS _i, LATERAL ({inner}) AS _q({', '.join(names)})"
+        )
+        return _grouped(_fetch(connection, sql), instants)
+    finally:
+        for name in tables:
+            connection.unregister(name)
+
+
+def _one_by_one(
+    connection: duckdb.DuckDBPyConnection,
+    query: exp.Expression,
+    leaves: Mapping[str, Relation],
+    instants: Sequence[int],
+    width: int,
+) -> Answers:
+    names = ", ".join(f"_c{position}" for position in range(width))
+    parts = []
+    # One instant at which nothing is there gives the columns their types even if there are no instants.
+    for instant in (*instants, None):
+        now = exp.null() if instant is None else exp.Literal.number(instant)
+        inner = translate(_with_contents(query, leaves, now)).sql(dialect="duckdb")
+        nothing = " WHERE FALSE" if instant is None else ""
+        part = _fetch(connection, f"SELECT * FROM ({inner}) AS _q({names}){nothing}")
+        parts.append(part.add_column(0, INSTANT, pa.array([instant] * part.num_rows, pa.int64())))
+    return _grouped(pa.concat_tables(parts), instants)
+
+
+def _contents(leaf: Relation, instants: Sequence[int]) -> pa.Table:
+    """The rows of a relation at each instant, with what is hidden about them."""
+    at = [(instant, position) for instant in instants for position in leaf.at(instant)]
+    positions = pa.array([position for _, position in at], pa.int64())
+    hidden = {INSTANT: pa.array([instant for instant, _ in at], pa.int64()), "_id": positions}
+    if leaf.times is not None:
+        hidden["_ts"] = pa.array(leaf.times, pa.int64()).take(positions)
+    if leaf.versions is not None:
+        hidden["_born"] = pa.array(leaf.versions.born, pa.int64()).take(positions)
+        hidden["_dies"] = pa.array(leaf.versions.dies, pa.int64()).take(positions)
+    table = leaf.rows.take(positions)
+    for name, column in hidden.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _with_contents(
+    query: exp.Expression, leaves: Mapping[str, Relation], now: exp.Expression
+) -> exp.Expression:
+    """The query with each leaf narrowed to its contents at an instant."""
+
+    def visit(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Table) or node.name not in leaves:
+            return node
+        leaf = leaves[node.name]
+        hidden = ["_id"]
+        hidden += ["_ts"] if leaf.times is not None else []
+        hidden += ["_born", "_dies"] if leaf.versions is not None else []
+        columns = [exp.column(name, quoted=True) for name in (*leaf.rows.column_names, *hidden)]
+        inner = exp.select(*columns).from_(exp.alias_(exp.to_table(node.name), "_l", table=True))
+        inner = inner.where(exp.EQ(this=exp.column(INSTANT, table="_l"), expression=now.copy()))
+        return inner.subquery(node.alias)
+
+    return query.copy().transform(visit)
+
+
+def translate(query: exp.Expression) -> exp.Expression:
+    """The tree with what CQL and DuckDB say differently said DuckDB's way."""
+
+    def visit(node: exp.Expression) -> exp.Expression:
+        match node:
+            case exp.Anonymous() if node.name.upper() == "TOP":
+                return exp.Anonymous(this="top_items", expressions=node.expressions)
+            case exp.Quantile():
+                return exp.Anonymous(this="quantile_cont", expressions=[node.this, node.args["quantile"]])
+            case exp.DataType() if node.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ):
+                return exp.DataType(this=exp.DType.TIMESTAMP, nested=False)
+            case _:
+                return node
+
+    return query.transform(visit)
+
+
+def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    table = connection.sql(sql).to_arrow_table()
+    for position, field in enumerate(table.schema):
+        # DuckDB sums whole numbers in 128 bits, which Arrow only has as a decimal.
+        if field.type == pa.decimal128(38, 0):
+            table = table.set_column(position, field.name, table.column(position).cast(pa.int64()))
+    return table
+
+
+def _grouped(table: pa.Table, instants: Sequence[int]) -> Answers:
+    contents: dict[int, list[int]] = {instant: [] for instant in instants}
+    for position, instant in enumerate(table.column(INSTANT).to_pylist()):
+        contents[instant].append(position)
+    return Answers(table.remove_column(0), contents)

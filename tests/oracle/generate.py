@@ -1,0 +1,182 @@
+"""Random examples: declarations, a query, timed rows for its inputs, and how they are cut into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from tests.oracle.generate_data import (
+    BASES,
+    Declared,
+    Draw,
+    draw_batches,
+    draw_declared,
+    draw_rows,
+    slices,
+)
+from tests.oracle.generate_expressions import Pen
+from tests.oracle.generate_queries import STREAM_KINDS, Author, Core
+
+QUERY = "answer"
+"""The name of the query that an example is about."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A case without its expected answer.
+
+    `inputs` are the streams' rows in order of arrival, `tables` never change, `batches` says how many rows of each stream
+    come together, and `features` which parts of the language the query uses.
+    """
+
+    text: str
+    inputs: dict[str, pa.Table]
+    tables: dict[str, pa.Table]
+    batches: tuple[dict[str, int], ...]
+    features: frozenset[str]
+    query: str = QUERY
+
+    def arrivals(self) -> Iterator[dict[str, pa.Table]]:
+        """For each batch, the rows that it brings to each stream."""
+        return slices(self.inputs, self.batches)
+
+    def __repr__(self) -> str:
+        parts = [self.text]
+        parts += [f"{name}: {table.to_pylist()}" for name, table in {**self.inputs, **self.tables}.items()]
+        return "\n".join((*parts, f"batches: {self.batches}"))
+
+
+@st.composite
+def examples(draw: Draw, *, only: frozenset[str] = frozenset()) -> Example:
+    """Examples over the whole language; `only` restricts them to some of SHAPES."""
+    declared = draw_declared(draw)
+    pen = Pen(draw)
+    shapes = {shape: weight for shape, weight in SHAPES.items() if not only or shape in only}
+    shape = pen.weigh(shapes)
+    pen.features.add(shape)
+    queries = _WRITERS[shape](pen, declared)
+    base = draw(st.sampled_from(BASES))
+    rows = {each.name: draw_rows(draw, each, base) for each in declared}
+    streams = {each.name: rows[each.name] for each in declared if each.slack is not None}
+    tables = {name: table for name, table in rows.items() if name not in streams}
+    batches = draw_batches(draw, {name: table.num_rows for name, table in streams.items()})
+    text = "".join(each.declaration() for each in declared) + queries
+    return Example(text, streams, tables, batches, frozenset(pen.features))
+
+
+def _slide(pen: Pen, percent: int) -> int | None:
+    return pen.choose((2, 1, 3, 5)) if pen.chance(percent) else None
+
+
+def _emitted(pen: Pen, core: Core, kinds: dict[str | None, int]) -> str:
+    """The query with one of the relation-to-stream operators around it, or none."""
+    kind = pen.weigh(kinds)
+    pen.features.add("relation" if kind is None else kind.lower())
+    return f"CREATE QUERY {QUERY} AS {core.sql(kind)};\n"
+
+
+def _kinds(slide: int | None) -> dict[str | None, int]:
+    """What may stand around a query over declared streams."""
+    kinds: dict[str | None, int] = {"ISTREAM": 6, None: 4, "DSTREAM": 3, "RSTREAM": 3}
+    return kinds | ({"ISTREAM RESTORE": 3, "RSTREAM RESTORE": 3} if slide is not None else {})
+
+
+def _select(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    author = Author(pen, declared, _slide(pen, 30))
+    return _emitted(pen, author.relation(), _kinds(author.slide))
+
+
+def _set_operation(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    author = Author(pen, declared, _slide(pen, 25))
+    return _emitted(pen, author.set_operation(), _kinds(author.slide))
+
+
+def _internal(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    author = Author(pen, declared, _slide(pen, 20))
+    core, dies = author.internal(plain=True, mark=True)
+    return _emitted(pen, core, {"ISTREAM": 4, None: 4, "RSTREAM": 1} | ({"DSTREAM": 2} if dies else {}))
+
+
+def _output_window(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    author = Author(pen, declared, _slide(pen, 25))
+    core, _ = author.internal(plain=True, mark=False)
+    window = pen.choose(("[ROWS 3]", "[RANGE 3 SECONDS]", "[ROWS 1]", "[RANGE 10 SECONDS]"))
+    pen.features.add("wstream")
+    return f"CREATE QUERY {QUERY} AS {core.sql('WSTREAM', window)};\n"
+
+
+def _over_output_window(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    author = Author(pen, declared, _slide(pen, 40))
+    items = author.inputs(most=2, table=False)
+    numeric = [
+        column for item in items for column in item.columns if column.type in ("BIGINT", "INT", "DOUBLE")
+    ]
+    inner = pen.choose(numeric).text
+    if pen.chance(70):
+        inner = f"{pen.choose(('SUM', 'COUNT', 'MAX'))}({inner})"
+    window = pen.choose(("[ROWS 2]", "[ROWS 10]", "[RANGE 4 SECONDS]"))
+    outer = pen.choose(("SUM", "MAX", "COUNT", "MIN", "AVG"))
+    pen.features |= {"wstream", "global aggregate"}
+    tail = author.tail(items, author.conditions(items))
+    return f"CREATE QUERY {QUERY} AS SELECT {outer}(WSTREAM({inner}){window}) AS c0 {tail};\n"
+
+
+def _nested(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    return _reading(pen, declared, named=False)
+
+
+def _query_reads_query(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    return _reading(pen, declared, named=True)
+
+
+def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
+    """A query over another, which is a relation, a stream, or append-only by INTERNAL windows."""
+    author = Author(pen, declared, _slide(pen, 15))
+    alone = pen.chance(60)
+    inner_kind: str | None = None
+    match pen.weigh({"relation": 4, "stream": 4, "internal": 2}):
+        case "relation":
+            # An aggregate over everything starts with its query's first row, so it is read alone.
+            core = author.set_operation() if pen.chance(25) else author.relation(total=alone)
+            streaming = False
+        case "stream":
+            core = author.set_operation() if pen.chance(15) else author.relation(total=False)
+            inner_kind, streaming = pen.choose(STREAM_KINDS[: 3 if author.slide is None else 2]), True
+            pen.features.add(f"{inner_kind.lower()} inside")
+        case _:
+            core, dies = author.internal(plain=True, mark=True)
+            inner_kind, streaming = ("ISTREAM" if dies else None), True
+    text = core.sql(inner_kind)
+    first = f"CREATE QUERY first AS {text};\n" if named else ""
+    item = author.derived_item("first" if named else f"({text})", core.columns(), streaming=streaming)
+    items = [item] if alone else [item, replace(author.stream_item(), pure=False)]
+    outer = author.relation(items=items, lonely=alone)
+    if "global aggregate" in pen.features:
+        pen.features.add("global aggregate around or inside a query")
+    kinds: dict[str | None, int] = {"ISTREAM": 5, None: 4, "DSTREAM": 3}
+    return first + _emitted(pen, outer, kinds | ({"RSTREAM": 2} if author.slide is None else {}))
+
+
+SHAPES = {
+    "select": 12,
+    "set operation": 4,
+    "internal": 4,
+    "output window": 3,
+    "over output window": 1,
+    "nested": 4,
+    "query reads query": 4,
+}
+"""The kinds of examples, and how often each is made."""
+
+_WRITERS = {
+    "select": _select,
+    "set operation": _set_operation,
+    "internal": _internal,
+    "output window": _output_window,
+    "over output window": _over_output_window,
+    "nested": _nested,
+    "query reads query": _query_reads_query,
+}

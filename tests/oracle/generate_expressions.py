@@ -1,0 +1,167 @@
+"""Random expressions as CQL text over typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from tests.oracle.generate_data import BIGINT, BOOLEAN, DATE, DECIMAL, DOUBLE, INT, STRING, TIMESTAMP, Draw
+
+T = TypeVar("T")
+
+_LITERALS = {
+    BIGINT: ("1", "0", "2"),
+    INT: ("1", "2", "0", "-1"),
+    STRING: ("'a'", "'b'", "'Ab'"),
+    DOUBLE: ("0.5", "1.0", "0.25", "2"),
+    BOOLEAN: ("TRUE", "FALSE"),
+    DATE: ("DATE '2024-02-01'", "DATE '2024-01-31'"),
+    DECIMAL: ("1.25", "1.50", "0"),
+}
+TOP = "TOP"
+"""The type of TOP's lists: nothing is done with them."""
+_NUMERIC = (BIGINT, INT, DOUBLE, DECIMAL)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression and the type of its value."""
+
+    text: str
+    type: str
+
+
+@dataclass
+class Pen:
+    """Hypothesis's hand, and what it has written of so far."""
+
+    draw: Draw
+    features: set[str] = field(default_factory=set)
+
+    def choose(self, options: Sequence[T]) -> T:
+        """One of some options; the first is the simplest."""
+        chosen: T = self.draw(st.sampled_from(options))
+        return chosen
+
+    def weigh(self, options: dict[T, int]) -> T:
+        """One of some options, each as often as its weight says."""
+        return self.choose([option for option, weight in options.items() for _ in range(weight)])
+
+    def chance(self, percent: int) -> bool:
+        """True about so often; False is the simpler."""
+        drawn: Any = self.draw(st.integers(0, 99))
+        return bool(drawn >= 100 - percent)
+
+    def subset(self, options: Sequence[T], least: int, most: int) -> list[T]:
+        """Some of the options, in their order."""
+        count = self.choose(range(min(least, len(options)), min(most, len(options)) + 1))
+        if count == 0:
+            return []
+        positions = st.lists(st.integers(0, len(options) - 1), min_size=count, max_size=count, unique=True)
+        picked: list[int] = self.draw(positions)
+        return [options[position] for position in sorted(picked)]
+
+
+def literal(pen: Pen, type_: str) -> str:
+    return pen.choose(_LITERALS[type_])
+
+
+def predicate(pen: Pen, columns: Sequence[Typed], depth: int = 1) -> str:
+    """A condition over the columns that is often, but not always, true."""
+    if depth and pen.chance(30):
+        left, right = predicate(pen, columns, depth - 1), predicate(pen, columns, depth - 1)
+        return pen.choose((f"({left} OR {right})", f"({left} AND {right})", f"NOT ({left})"))
+    usable = [column for column in columns if column.type != TIMESTAMP]
+    if not usable:
+        return "TRUE"
+    column = pen.choose(usable)
+    match pen.weigh({"compare": 6, "null": 2, "in": 2, "between": 1, "pair": 2, "special": 2}):
+        case "null":
+            return f"{column.text} IS {pen.choose(('NOT NULL', 'NULL'))}"
+        case "in":
+            return f"{column.text} {pen.choose(('', 'NOT '))}IN ({literal(pen, column.type)}, {literal(pen, column.type)})"
+        case "between" if column.type in _NUMERIC or column.type == DATE:
+            return f"{column.text} BETWEEN {literal(pen, column.type)} AND {literal(pen, column.type)}"
+        case "pair":
+            others = [other for other in columns if other.type == column.type]
+            return f"{column.text} {pen.choose(('<=', '=', '<>', '<=>'))} {pen.choose(others).text}"
+        case "special" if column.type == STRING:
+            return pen.choose(
+                (f"{column.text} LIKE 'a%'", f"LENGTH({column.text}) > 0", f"UPPER({column.text}) = 'AB'")
+            )
+        case "special" if column.type in (INT, BIGINT):
+            return f"{column.text} % 2 = {pen.choose('01')}"
+        case "special" if column.type == BOOLEAN:
+            return column.text
+    return f"{column.text} {pen.choose(('>=', '<=', '<>', '=', '>', '<'))} {literal(pen, column.type)}"
+
+
+def scalar(pen: Pen, columns: Sequence[Typed]) -> Typed:
+    """A value for a select list: mostly a column, now and then something made of columns."""
+    column = pen.choose(columns)
+    if column.type == TIMESTAMP or pen.chance(60):
+        return column
+    text, fixed = column.text, literal(pen, column.type)
+    options = [Typed(f"COALESCE({text}, {fixed})", column.type)]
+    if column.type in (INT, BIGINT):
+        options += [Typed(f"{text} {op}", column.type) for op in ("+ 1", "* 2", "% 2", "- 1")]
+        options += [
+            Typed(f"{text} / 2", DOUBLE),
+            Typed(f"ABS({text})", column.type),
+            Typed(f"CAST({text} AS DOUBLE)", DOUBLE),
+        ]
+    if column.type == DOUBLE:
+        options += [Typed(f"{text} {op}", DOUBLE) for op in ("+ 0.25", "* 2", "/ 2", "- 1")]
+    if column.type == DECIMAL:
+        options += [Typed(f"{text} + 1.25", DECIMAL), Typed(f"CAST({text} AS DOUBLE)", DOUBLE)]
+    if column.type == STRING:
+        options += [
+            Typed(f"UPPER({text})", STRING),
+            Typed(f"CONCAT({text}, '!')", STRING),
+            Typed(f"LENGTH({text})", INT),
+        ]
+    if column.type == DATE:
+        options += [Typed(f"YEAR({text})", INT), Typed(f"MONTH({text})", INT)]
+    condition = predicate(pen, columns, 0)
+    options += [
+        Typed(f"CASE WHEN {condition} THEN {text} ELSE {fixed} END", column.type),
+        Typed(f"CASE WHEN {condition} THEN {text} END", column.type),
+        Typed(condition, BOOLEAN),
+    ]
+    return pen.choose(options)
+
+
+def aggregate(pen: Pen, columns: Sequence[Typed]) -> Typed:
+    """An aggregate function over a column, or COUNT(*)."""
+    usable = [column for column in columns if column.type != TIMESTAMP]
+    numeric = [column for column in usable if column.type in _NUMERIC]
+    kinds = {"count": 3, "count_of": 2, "extreme": 3, "distinct": 2, "top": 1}
+    if numeric:
+        kinds |= {"sum": 4, "avg": 2, "median": 1, "quantile": 1}
+    kind = pen.weigh(kinds) if usable else "count"
+    pen.features.add(f"aggregate {kind}")
+    if kind == "count":
+        return Typed("COUNT(*)", BIGINT)
+    column = pen.choose(numeric if kind in ("sum", "avg", "median", "quantile") else usable)
+    # Averages of decimals round in a way of their own; what is tested here is their upkeep.
+    real = column.text if column.type != DECIMAL else f"CAST({column.text} AS DOUBLE)"
+    match kind:
+        case "count_of":
+            return Typed(f"COUNT({column.text})", BIGINT)
+        case "distinct":
+            return Typed(f"COUNT(DISTINCT {column.text})", BIGINT)
+        case "extreme":
+            return Typed(f"{pen.choose(('MIN', 'MAX'))}({column.text})", column.type)
+        case "sum":
+            return Typed(f"SUM({column.text})", BIGINT if column.type == INT else column.type)
+        case "avg":
+            return Typed(f"AVG({real})", DOUBLE)
+        case "median":
+            return Typed(f"MEDIAN({real})", DOUBLE)
+        case "quantile":
+            return Typed(f"QUANTILE({real}, {pen.choose(('0.25', '0.9', '0.5', '0.75'))})", DOUBLE)
+        case _:
+            return Typed(f"TOP({column.text}, {pen.choose('123')})", TOP)

@@ -1,0 +1,306 @@
+"""Random queries over declared streams and tables, as CQL text: everything that means something, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tests.oracle.generate_data import BIGINT, TIMESTAMP, Declared
+from tests.oracle.generate_expressions import TOP, Pen, Typed, aggregate, predicate, scalar
+
+STREAM_KINDS = ("ISTREAM", "DSTREAM", "RSTREAM")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A FROM item: its text, the columns it brings, and what may be done with it."""
+
+    text: str
+    columns: tuple[Typed, ...]
+    pure: bool = True
+    """A time window on a declared stream: tables and INTERNAL may stand beside it."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """A SELECT without its relation-to-stream operator: `SELECT [DISTINCT] items tail`, or a set operation."""
+
+    items: tuple[Typed, ...]
+    tail: str
+    distinct: bool = False
+    whole: str | None = None
+    """The text of a set operation, which has no list of its own."""
+
+    def columns(self) -> tuple[Typed, ...]:
+        return tuple(Typed(f"c{position}", item.type) for position, item in enumerate(self.items))
+
+    def listed(self) -> str:
+        return ", ".join(f"{item.text} AS c{position}" for position, item in enumerate(self.items))
+
+    def sql(self, kind: str | None = None, suffix: str = "") -> str:
+        """The text, with a relation-to-stream operator around the list if `kind` names one."""
+        if self.whole is not None:
+            return self.whole if kind is None else f"SELECT {kind}(*){suffix} FROM ({self.whole}) AS w"
+        distinct = "DISTINCT " if self.distinct else ""
+        if kind is None:
+            return f"SELECT {distinct}{self.listed()} {self.tail}"
+        return f"SELECT {kind}({distinct}{self.listed()}){suffix} {self.tail}"
+
+
+@dataclass
+class Author:
+    """Writes one query: knows what it may read, and the slide that all its windows share, if any."""
+
+    pen: Pen
+    declared: tuple[Declared, ...]
+    slide: int | None = None
+    aliases: int = 0
+
+    # -- windows and inputs -----------------------------------------------------------------------
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return "pqrvwyz"[self.aliases - 1] if self.aliases <= 7 else f"p{self.aliases}"
+
+    def range_window(self) -> str:
+        length = self.pen.choose(
+            ("5 SECONDS", "3 SECONDS", "8 SECONDS", "20 SECONDS", "1 SECOND", "1500 MILLISECONDS")
+        )
+        if self.slide is None:
+            self.pen.features.add("range")
+            return f"RANGE {length}"
+        self.pen.features.add("slide")
+        return f"RANGE {length} SLIDE {self.slide} SECONDS"
+
+    def window(self, columns: Sequence[str], *, timely: bool = False) -> tuple[str, bool]:
+        """The inside of a window's brackets, and whether it is a window by time; `timely` asks for one."""
+        if self.slide is not None:
+            return self.range_window(), True
+        kinds = {"range": 9, "now": 1, "unbounded": 1}
+        if not timely:
+            kinds |= {"rows": 4, "partition": 3}
+        kind = self.pen.weigh(kinds)
+        self.pen.features.add(kind)
+        match kind:
+            case "range":
+                return self.range_window(), True
+            case "now":
+                return "NOW", True
+            case "unbounded":
+                return "UNBOUNDED", True
+            case "rows":
+                return f"ROWS {self.pen.choose((2, 1, 3, 5))}", False
+            case _:
+                by = ", ".join(self.pen.subset([column for column in columns if column != "ts"], 1, 2))
+                return f"PARTITION BY {by} ROWS {self.pen.choose((1, 2, 3))}", False
+
+    def stream_item(self, *, timely: bool = False, internal: bool = False) -> Item:
+        """A declared stream with a window on it."""
+        stream = self.pen.choose([each for each in self.declared if each.slack is not None])
+        inside, pure = self.window([column.name for column in stream.columns], timely=timely)
+        if internal:
+            self.pen.features.add("internal")
+            inside += " INTERNAL"
+        alias = self.alias()
+        columns = tuple(Typed(f"{alias}.{column.name}", column.type) for column in stream.columns)
+        if inside == "UNBOUNDED" and self.pen.chance(50):
+            return Item(f"{stream.name} AS {alias}", columns, pure)
+        if self.pen.chance(50):
+            return Item(f"{stream.name} [{inside}] {alias}", columns, pure)
+        return Item(f"{stream.name} AS {alias} [{inside}]", columns, pure)
+
+    def table_item(self) -> Item | None:
+        table = next((each for each in self.declared if each.slack is None), None)
+        if table is None:
+            return None
+        self.pen.features.add("table")
+        alias = self.alias()
+        return Item(
+            f"{table.name} AS {alias}",
+            tuple(Typed(f"{alias}.{c.name}", c.type) for c in table.columns),
+            pure=False,
+        )
+
+    def derived_item(self, text: str, columns: tuple[Typed, ...], *, streaming: bool) -> Item:
+        """A sub-query in parentheses or the name of a query; only what is a stream gets a window."""
+        alias = self.alias()
+        brought = tuple(
+            Typed(f"{alias}.{column.text}", column.type) for column in columns if column.type != TOP
+        )
+        window = ""
+        if streaming and self.pen.chance(80):
+            kinds = {"RANGE 5 SECONDS": 3, "RANGE 2 SECONDS": 2, "ROWS 2": 2, "ROWS 3": 1, "NOW": 1}
+            window = f" [{self.pen.weigh(kinds)}]"
+            self.pen.features.add("window over query")
+        return Item(f"{text} AS {alias}{window}", brought, pure=False)
+
+    # -- SELECTs ----------------------------------------------------------------------------------
+
+    def tail(self, items: Sequence[Item], conditions: Sequence[str]) -> str:
+        """FROM and WHERE; of two items, the first condition may stand in an ON."""
+        source = ", ".join(item.text for item in items)
+        if len(items) == 2 and self.pen.chance(25):
+            source = f"{items[0].text} JOIN {items[1].text} ON {conditions[0]}"
+            conditions = conditions[1:]
+        return f"FROM {source}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+
+    def conditions(self, items: Sequence[Item]) -> list[str]:
+        """Join conditions that connect all items, perhaps more between them, perhaps filters."""
+        found = []
+        for position in range(1, len(items)):
+            other = self.pen.choose(items[:position])
+            found.append(self.join_condition(items[position], other))
+            if self.pen.chance(20):
+                found.append(self.inequality(items[position], other))
+        if self.pen.chance(40):
+            found.append(predicate(self.pen, [column for item in items for column in item.columns]))
+        return found
+
+    def join_condition(self, left: Item, right: Item) -> str:
+        pairs = _pairs(left, right)
+        if not pairs or self.pen.chance(7):
+            return self.inequality(left, right)
+        keys = [pair for pair in pairs if pair[0].type == BIGINT] or pairs
+        found = [self.pen.choose(keys if self.pen.chance(75) else pairs)]
+        if self.pen.chance(12):
+            found.append(self.pen.choose(pairs))
+        return " AND ".join(f"{one.text} = {two.text}" for one, two in found)
+
+    def inequality(self, left: Item, right: Item) -> str:
+        pairs = _pairs(left, right, instants=True)
+        if not pairs:
+            return "TRUE"
+        self.pen.features.add("inequality join")
+        one, two = self.pen.choose(pairs)
+        return f"{one.text} {self.pen.choose(('<=', '<', '<>', '>='))} {two.text}"
+
+    def inputs(
+        self, *, timely: bool = False, internal: bool = False, most: int = 3, table: bool = True
+    ) -> list[Item]:
+        """One to three windows, and perhaps a table beside them if they are windows by time."""
+        weights = {1: 5, 2: 4, 3: 2}
+        count = self.pen.weigh({count: weight for count, weight in weights.items() if count <= most})
+        with_table = table and self.pen.chance(20)
+        items = [self.stream_item(timely=timely or with_table, internal=internal) for _ in range(count)]
+        if with_table and (item := self.table_item()) is not None:
+            items.append(item)
+        if len(items) > 1:
+            self.pen.features.add(f"join of {len(items)}")
+        return items
+
+    def project(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
+        """Select-project-join."""
+        columns = [column for item in items for column in item.columns]
+        listed = tuple(scalar(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3))))
+        return Core(listed, self.tail(items, conditions))
+
+    def distinct(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
+        self.pen.features.add("distinct")
+        core = self.project(items, conditions)
+        return replace(core, distinct=True)
+
+    def group(
+        self, items: Sequence[Item], conditions: Sequence[str], *, plain: bool = False, total: bool = True
+    ) -> Core:
+        """An aggregate, by group or (if `total`) over everything; `plain` keeps the list to keys and aggregates."""
+        columns = [column for item in items for column in item.columns]
+        usable = [column for column in columns if column.type != TIMESTAMP]
+        by = [] if not usable or (total and self.pen.chance(35)) else self.pen.subset(usable, 1, 2)
+        if by and not plain and self.pen.chance(10):
+            by[0] = scalar(self.pen, usable)
+        values = [aggregate(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
+        if all(value.type == TOP for value in values):
+            values.append(Typed("COUNT(*)", BIGINT))
+        listed = [*self.pen.subset(by, 0 if self.pen.chance(10) else len(by), len(by)), *values]
+        if not plain and self.pen.chance(10) and values[0].type == BIGINT:
+            listed.append(Typed(f"{values[0].text} * 2", BIGINT))
+        tail = self.tail(items, conditions)
+        if by:
+            self.pen.features.add("group by")
+            tail += " GROUP BY " + ", ".join(key.text for key in by)
+        else:
+            self.pen.features.add("global aggregate")
+        if self.pen.chance(15):
+            self.pen.features.add("having")
+            counted = next((v.text for v in values if v.text.startswith("COUNT")), None)
+            if counted is not None or not plain:
+                tail += f" HAVING {counted or 'COUNT(*)'} {self.pen.choose(('> 1', '>= 1', '< 3'))}"
+        return Core(tuple(listed), tail)
+
+    def exists(self, items: Sequence[Item]) -> str:
+        """[NOT] EXISTS over one more window, tied to the items."""
+        inner = self.stream_item()
+        outer = self.pen.choose([item for item in items if item.pure] or list(items))
+        conditions = [self.join_condition(inner, outer)]
+        if self.pen.chance(25):
+            conditions.append(self.inequality(inner, outer))
+        if self.pen.chance(25):
+            conditions.append(predicate(self.pen, inner.columns, 0))
+        negated = self.pen.chance(60)
+        self.pen.features.add("not exists" if negated else "exists")
+        listed = self.pen.choose(("1", "*", "RSTREAM(*)"))
+        return (
+            f"{'NOT ' * negated}EXISTS (SELECT {listed} FROM {inner.text} WHERE {' AND '.join(conditions)})"
+        )
+
+    def relation(
+        self, *, total: bool = True, items: Sequence[Item] | None = None, lonely: bool = False
+    ) -> Core:
+        """Any SELECT without INTERNAL windows, over given items or windows of its own; if `lonely`, over nothing else."""
+        kinds = {"project": 5, "distinct": 3, "group": 5} | ({} if lonely else {"exists": 3})
+        kind = self.pen.weigh(kinds)
+        # Tables stand only where rows die by time.
+        own = list(items) if items is not None else self.inputs(table=kind in ("project", "group"))
+        conditions = self.conditions(own)
+        if kind == "exists":
+            conditions.append(self.exists(own))
+        match kind:
+            case "distinct":
+                return self.distinct(own, conditions)
+            case "group":
+                return self.group(own, conditions, total=total)
+            case _:
+                return self.project(own, conditions)
+
+    def set_operation(self) -> Core:
+        """UNION [ALL] or EXCEPT [ALL] of two SELECTs with the same types."""
+        sides = [self.inputs(most=2, table=False), self.inputs(most=2, table=False)]
+        left, right = ([column for item in items for column in item.columns] for items in sides)
+        pairs = [(one, two) for one in left for two in right if one.type == two.type]
+        keys = [pair for pair in pairs if pair[0].type == BIGINT]
+        chosen = [self.pen.choose(keys), *self.pen.subset(pairs, 0, 1)]
+        cores = [
+            Core(tuple(pair[side] for pair in chosen), self.tail(items, self.conditions(items)))
+            for side, items in enumerate(sides)
+        ]
+        if self.pen.chance(20):
+            cores[0] = replace(cores[0], distinct=True)
+        op = self.pen.weigh({"EXCEPT ALL": 3, "UNION ALL": 3, "EXCEPT": 3, "UNION": 1})
+        self.pen.features.add(op.lower())
+        return Core(cores[0].items, "", whole=f"{cores[0].sql()} {op} {cores[1].sql()}")
+
+    def internal(self, *, plain: bool, mark: bool) -> tuple[Core, bool]:
+        """A select-project-join or an aggregate to be read as INTERNAL, and whether its results ever die.
+
+        `mark` writes the keyword, on all windows of an aggregate and on some of a join; WSTREAM needs none.
+        """
+        if self.pen.chance(45):
+            items = self.inputs(internal=mark, most=2, table=False)
+            return self.group(items, self.conditions(items), plain=plain), False
+        first = self.stream_item(internal=mark)
+        others = [
+            self.stream_item(internal=mark and self.pen.chance(50)) for _ in range(self.pen.choose((1, 0, 2)))
+        ]
+        items = [first, *others]
+        dies = mark and any("INTERNAL" not in item.text for item in items)
+        return self.project(items, self.conditions(items)), dies
+
+
+def _pairs(left: Item, right: Item, *, instants: bool = False) -> list[tuple[Typed, Typed]]:
+    """Columns of equal type, one of each item."""
+    return [
+        (one, two)
+        for one in left.columns
+        for two in right.columns
+        if one.type == two.type and one.type != TOP and (instants or one.type != TIMESTAMP)
+    ]
