@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
-
-from headgate.language import nodes
 from tests.oracle.duck import LEAF
 from tests.oracle.relation import Relation
+
+from headgate.language import nodes
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Input:
     internal: bool
 
 
-Source = Callable[[exp.Expression], tuple[Relation, bool]]
+Source = Callable[[exp.Expr], tuple[Relation, bool]]
 """Gives what a FROM item holds and whether it is an INTERNAL window."""
 
 
@@ -34,7 +34,7 @@ class Block:
     names: tuple[str, ...]
     inputs: tuple[Input, ...]
 
-    def asking_also(self, extras: list[exp.Expression]) -> exp.Select:
+    def asking_also(self, extras: list[exp.Expr]) -> exp.Select:
         """The query with more columns at its end."""
         query = self.query.copy()
         query.set("expressions", [*query.expressions, *(extra.copy() for extra in extras)])
@@ -65,7 +65,7 @@ def without_emit(select: exp.Select) -> exp.Select:
     return bare
 
 
-def from_items(select: exp.Select) -> list[exp.Expression]:
+def from_items(select: exp.Select) -> list[exp.Expr]:
     """What stands in FROM and JOIN, windows and aliases included."""
     source = select.args.get("from_")
     return [source.this, *(join.this for join in select.args.get("joins") or ())] if source else []
@@ -135,11 +135,9 @@ def _replace_nested(query: exp.Select, source: Source, leaves: dict[str, Relatio
         _replace_nested(nested, source, leaves)
 
 
-def _without_stars(
-    select: exp.Select, inputs: tuple[Input, ...]
-) -> tuple[list[exp.Expression], tuple[str, ...]]:
+def _without_stars(select: exp.Select, inputs: tuple[Input, ...]) -> tuple[list[exp.Expr], tuple[str, ...]]:
     """The list with `*` and `x.*` written out, and a name of its own for each column."""
-    items: list[exp.Expression] = []
+    items: list[exp.Expr] = []
     names: list[str] = []
     for item in select.expressions:
         if item.is_star and not isinstance(item, exp.Count):

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from tests.oracle.values import Row, canonical_row
 
 from headgate.language import nodes
-from tests.oracle.values import Row, canonical_row
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
-
 from tests.oracle.relation import Relation
 
 INSTANTS, INSTANT, LEAF = "_instants", "_t", "_leaf"
@@ -50,7 +49,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def answer(
-    query: exp.Expression,
+    query: exp.Expr,
     leaves: Mapping[str, Relation],
     instants: Sequence[int],
     width: int,
@@ -81,7 +80,7 @@ def answer(
 
 def _one_by_one(
     connection: duckdb.DuckDBPyConnection,
-    query: exp.Expression,
+    query: exp.Expr,
     leaves: Mapping[str, Relation],
     instants: Sequence[int],
     width: int,
@@ -114,12 +113,10 @@ def _contents(leaf: Relation, instants: Sequence[int]) -> pa.Table:
     return table
 
 
-def _with_contents(
-    query: exp.Expression, leaves: Mapping[str, Relation], now: exp.Expression
-) -> exp.Expression:
+def _with_contents(query: exp.Expr, leaves: Mapping[str, Relation], now: exp.Expr) -> exp.Expr:
     """The query with each leaf narrowed to its contents at an instant."""
 
-    def visit(node: exp.Expression) -> exp.Expression:
+    def visit(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Table) or node.name not in leaves:
             return node
         leaf = leaves[node.name]
@@ -134,10 +131,10 @@ def _with_contents(
     return query.copy().transform(visit)
 
 
-def translate(query: exp.Expression) -> exp.Expression:
+def translate(query: exp.Expr) -> exp.Expr:
     """The tree with what CQL and DuckDB say differently said DuckDB's way."""
 
-    def visit(node: exp.Expression) -> exp.Expression:
+    def visit(node: exp.Expr) -> exp.Expr:
         match node:
             case exp.Anonymous() if node.name.upper() == "TOP":
                 return exp.Anonymous(this="top_items", expressions=node.expressions)

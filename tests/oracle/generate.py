@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from hypothesis import strategies as st
-
 from tests.oracle.generate_data import (
     BASES,
     Declared,

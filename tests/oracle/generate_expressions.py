@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
-
 from tests.oracle.generate_data import BIGINT, BOOLEAN, DATE, DECIMAL, DOUBLE, INT, STRING, TIMESTAMP, Draw
 
 T = TypeVar("T")

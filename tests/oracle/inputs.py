@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
-
-from headgate.language import nodes
 from tests.oracle.contents import Stream
 from tests.oracle.values import Row, canonical_row
 
-Rows = pa.Table | Sequence[Mapping[str, Any]]
-TimedRow = tuple[int, str, Mapping[str, Any]]
+from headgate.language import nodes
+
+Rows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
+TimedRow: TypeAlias = tuple[int, str, Mapping[str, Any]]
 """An instant, '+' or '-', and the row that a table gains or loses at it."""
 
 BEGINNING, NEVER = -(2**63), 2**63 - 1
@@ -66,7 +66,7 @@ class TableInput:
         return {at for at in (*self.born, *self.dies) if at not in (BEGINNING, NEVER)}
 
 
-def declared_schema(declaration: exp.Expression) -> pa.Schema:
+def declared_schema(declaration: exp.Expr) -> pa.Schema:
     """Column names and types of a CREATE STREAM or CREATE TABLE; instants without time zone, in UTC."""
     columns = [each for each in declaration.args["columns"] if isinstance(each, exp.ColumnDef)]
     return pa.schema([(column.name, _arrow_type(column.args["kind"])) for column in columns])
@@ -115,7 +115,9 @@ def read_stream(declaration: nodes.CreateStream, rows: Rows) -> StreamInput:
         raise ValueError(f"stream {declaration.name} has no TIMESTAMP BY")
     slack = clause.args.get("slack") or 0
     times: list[int] = table.column(clause.this.name).cast(pa.int64()).to_pylist()
-    timely, late, newest = [], [], BEGINNING
+    timely: list[int] = []
+    late: list[int] = []
+    newest = BEGINNING
     for position, ts in enumerate(times):
         newest = max(newest, ts)
         (late if ts < newest - slack else timely).append(position)

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
-
-from headgate.language import nodes
-from headgate.language.parse import parse
-from headgate.model.source import SourceText
 from tests.oracle import emit
 from tests.oracle.block import (
     Block,
     emit_of,
-    from_items,
     inner_emit_of,
     is_aggregate,
-    nested_queries,
     take_apart,
 )
+from tests.oracle.catalog import Catalog, bare
 from tests.oracle.contents import UNBOUNDED, Stream, Window, WindowContents, tick_from
 from tests.oracle.duck import Answers, answer
-from tests.oracle.inputs import Rows, StreamInput, TableInput, TimedRow, read_stream, read_table
+from tests.oracle.inputs import Rows, TimedRow
 from tests.oracle.relation import Relation, append_only, stepwise, stream_of, table_relation, window_relation
 from tests.oracle.values import Change, Row, change_key
+
+from headgate.language import nodes
 
 
 @dataclass(frozen=True)
@@ -59,23 +56,7 @@ class Oracle:
         self.order_matters = False
         """Whether an answer asked for so far depends on how rows of one instant are ordered, which it should not."""
         self._plain, self._extra = plain, tuple(extra)
-        self._streams: dict[str, StreamInput] = {}
-        self._tables: dict[str, TableInput] = {}
-        self._queries: dict[str, exp.Expression] = {}
-        given = {name.lower(): rows for name, rows in {**inputs, **(tables or {})}.items()}
-        for statement in parse(SourceText("case", text)):
-            tree = statement.tree
-            match tree:
-                case nodes.CreateStream():
-                    self._streams[tree.name.lower()] = read_stream(tree, given.pop(tree.name.lower(), ()))
-                case nodes.CreateTable():
-                    self._tables[tree.name.lower()] = read_table(tree, given.pop(tree.name.lower(), ()))
-                case nodes.CreateQuery():
-                    self._queries[tree.name.lower()] = tree.args["query"]
-                case _:
-                    self._queries[f"query{len(self._queries) + 1}"] = tree
-        if given:
-            raise ValueError(f"rows for undeclared {sorted(given)}")
+        self._catalog = Catalog(text, inputs, tables or {})
         self._meanings: dict[str, Relation | Stream] = {}
 
     # -- questions --------------------------------------------------------------------------------
@@ -83,7 +64,7 @@ class Oracle:
     @property
     def queries(self) -> tuple[str, ...]:
         """Names of the queries, in the order of the text; a bare SELECT is called after its place, `query1`."""
-        return tuple(self._queries)
+        return tuple(self._catalog.queries)
 
     def answer(self, query: str, instant: int) -> Counter[Row]:
         """The query's answer at an instant: of the relation whose changes ISTREAM and the like report."""
@@ -115,13 +96,13 @@ class Oracle:
 
     def ticking(self, query: str) -> bool:
         """Whether the query speaks at ticks, RSTREAM with SLIDE, even while nothing changes."""
-        tree = _bare(self._queries[query.lower()])
+        tree = bare(self._catalog.queries[query.lower()])
         found = emit_of(tree) if isinstance(tree, exp.Select) else None
-        return found is not None and found.args["kind"] == "RSTREAM" and self._slide(tree) is not None
+        return found is not None and found.args["kind"] == "RSTREAM" and self._catalog.slide(tree) is not None
 
     def late(self, stream: str) -> pa.Table:
         """Rows that came too late, in order of arrival."""
-        return self._streams[stream.lower()].late
+        return self._catalog.streams[stream.lower()].late
 
     # -- queries ----------------------------------------------------------------------------------
 
@@ -129,23 +110,23 @@ class Oracle:
         """A query as its readers see it: a stream if it says ISTREAM, DSTREAM or RSTREAM, else a relation."""
         name = query.lower()
         if name not in self._meanings:
-            tree = self._queries[name]
-            self._meanings[name] = self._value(tree, Scope(self._first_row(tree)))
+            tree = self._catalog.queries[name]
+            self._meanings[name] = self._value(tree, Scope(self._catalog.first_row(tree)))
         return self._meanings[name]
 
     def _beneath(self, query: str) -> Relation:
         meaning = self._meaning(query)
         if isinstance(meaning, Relation):
             return meaning
-        tree = _bare(self._queries[query.lower()])
+        tree = bare(self._catalog.queries[query.lower()])
         assert isinstance(tree, exp.Select)
         found = emit_of(tree)
         assert found is not None
-        scope = Scope(self._first_row(tree), continuous=bool(found.args.get("restore")))
+        scope = Scope(self._catalog.first_row(tree), continuous=bool(found.args.get("restore")))
         return self._select(tree, scope)
 
-    def _value(self, tree: exp.Expression, scope: Scope) -> Relation | Stream:
-        tree = _bare(tree)
+    def _value(self, tree: exp.Expr, scope: Scope) -> Relation | Stream:
+        tree = bare(tree)
         if isinstance(tree, exp.SetOperation):
             return self._set_operation(tree, scope)
         if not isinstance(tree, exp.Select):
@@ -155,7 +136,7 @@ class Oracle:
             return self._over_output_window(tree, scope)
         if found is None:
             return self._select(tree, scope)
-        kind, restore, slide = found.args["kind"], bool(found.args.get("restore")), self._slide(tree)
+        kind, restore, slide = found.args["kind"], bool(found.args.get("restore")), self._catalog.slide(tree)
         if kind == "WSTREAM":
             return self._output_window(found, tree, scope)
         if restore and slide is None:
@@ -166,8 +147,6 @@ class Oracle:
     def _set_operation(self, tree: exp.SetOperation, scope: Scope) -> Relation:
         left, right = (self._relation(side, scope) for side in (tree.this, tree.expression))
         query = tree.copy()
-        query.set("this", exp.select("*").from_("_leaf0"))
-        query.set("expression", exp.select("*").from_("_leaf1"))
         leaves = {"_leaf0": left, "_leaf1": right}
         for side, leaf in zip(("this", "expression"), leaves, strict=True):
             columns = [exp.column(name, quoted=True) for name in leaves[leaf].rows.column_names]
@@ -176,7 +155,7 @@ class Oracle:
         answers = self._ask(query, leaves, self._instants(leaves.values(), scope.start), names)
         return stepwise(answers.rows, answers.contents)
 
-    def _relation(self, tree: exp.Expression, scope: Scope) -> Relation:
+    def _relation(self, tree: exp.Expr, scope: Scope) -> Relation:
         """A query as a relation: a stream counts as all its rows so far."""
         value = self._value(tree, scope)
         return self._windowed(UNBOUNDED, value) if isinstance(value, Stream) else value
@@ -187,7 +166,7 @@ class Oracle:
         """The relation beneath a SELECT's relation-to-stream operator."""
         block = take_apart(tree, lambda item: self._source(item, scope))
         start = scope.start
-        if start is not None and not scope.continuous and (slide := self._common_slide(tree)):
+        if start is not None and not scope.continuous and (slide := self._catalog.common_slide(tree)):
             start = tick_from(start, slide)
         instants = self._instants(block.leaves.values(), start)
         if not any(each.internal for each in block.inputs):
@@ -208,7 +187,7 @@ class Oracle:
             raise ValueError("INTERNAL windows beside EXISTS mean nothing")
         if not all(each.relation.stable for each in block.inputs):
             raise ValueError("an INTERNAL window can be joined with windows and tables only")
-        origin: list[exp.Expression] = [exp.column("_id", table=each.alias) for each in block.inputs]
+        origin: list[exp.Expr] = [exp.column("_id", table=each.alias) for each in block.inputs]
         answers = self._ask(block.asking_also(origin), block.leaves, instants, block.names, also=len(origin))
         origins = list(zip(*(c.to_pylist() for c in answers.rows.columns[len(block.names) :]), strict=True))
         alive: dict[tuple[int, ...], int] = {}
@@ -230,7 +209,7 @@ class Oracle:
         if not all(each.internal or each.relation.times is None for each in block.inputs):
             raise ValueError("an aggregate over INTERNAL and other windows together means nothing")
         group = block.query.args.get("group")
-        by: list[exp.Expression] = list(group.expressions) if group else []
+        by: list[exp.Expr] = list(group.expressions) if group else []
         answers = self._ask(block.asking_also(by), block.leaves, instants, block.names, also=len(by))
         whole = stepwise(answers.rows, answers.contents)
         width, births, before = len(block.names), {}, dict[Row, Row]()
@@ -263,7 +242,7 @@ class Oracle:
         place.replace(exp.column(window.rows.column_names[0], table="_w", quoted=True))
         outer.from_(exp.alias_(exp.to_table("_leaf0"), "_w", table=True), copy=False)
         names = tuple(item.alias_or_name or f"_c{n}" for n, item in enumerate(outer.expressions))
-        start, slide = scope.start, self._common_slide(tree)
+        start, slide = scope.start, self._catalog.common_slide(tree)
         if start is not None and slide:
             start = tick_from(start, slide)
         leaves = {"_leaf0": window}
@@ -272,7 +251,7 @@ class Oracle:
 
     # -- inputs -----------------------------------------------------------------------------------
 
-    def _source(self, item: exp.Expression, scope: Scope) -> tuple[Relation, bool]:
+    def _source(self, item: exp.Expr, scope: Scope) -> tuple[Relation, bool]:
         """What a FROM item holds, and whether that is an INTERNAL window."""
         window, named = UNBOUNDED, item
         if isinstance(item, nodes.Windowed):
@@ -282,12 +261,12 @@ class Oracle:
         name = named.name.lower()
         if isinstance(named, exp.Subquery):
             value = self._value(named, replace(scope, internal=False))
-        elif name in self._streams:
-            value = self._streams[name].stream
-        elif name in self._queries:
+        elif name in self._catalog.streams:
+            value = self._catalog.streams[name].stream
+        elif name in self._catalog.queries:
             value = self._meaning(name)
-        elif name in self._tables and window is UNBOUNDED:
-            return table_relation(self._tables[name]), False
+        elif name in self._catalog.tables and window is UNBOUNDED:
+            return table_relation(self._catalog.tables[name]), False
         else:
             raise ValueError(f"no stream, table or query to read: {item.sql()}")
         if isinstance(value, Relation):
@@ -310,7 +289,7 @@ class Oracle:
 
     def _ask(
         self,
-        query: exp.Expression,
+        query: exp.Expr,
         leaves: Mapping[str, Relation],
         instants: Sequence[int],
         names: Sequence[str],
@@ -321,52 +300,6 @@ class Oracle:
         answers = answer(query, leaves, instants, len(names) + also, plain=self._plain)
         named = [*names, *(f"_also{position}" for position in range(also))]
         return Answers(answers.rows.rename_columns(named), answers.contents)
-
-    # -- facts about trees ------------------------------------------------------------------------
-
-    def _readings(self, tree: exp.Expression) -> Iterator[tuple[str, Window]]:
-        """Base streams that a query reads, itself or through others, each with the window on it."""
-        tree = _bare(tree)
-        if isinstance(tree, exp.SetOperation):
-            yield from self._readings(tree.this)
-            yield from self._readings(tree.expression)
-            return
-        assert isinstance(tree, exp.Select)
-        for item in from_items(tree):
-            windowed = isinstance(item, nodes.Windowed)
-            named = item.this if windowed else item
-            name = named.name.lower()
-            if isinstance(named, exp.Subquery):
-                yield from self._readings(named)
-            elif name in self._streams:
-                yield name, Window.of(item.args["window"]) if windowed else UNBOUNDED
-            elif name in self._queries:
-                yield from self._readings(self._queries[name])
-        for nested in nested_queries(tree):
-            yield from self._readings(nested)
-
-    def _first_row(self, tree: exp.Expression) -> int | None:
-        times = [self._streams[name].stream.times for name, _ in self._readings(tree)]
-        return min((ts for each in times for ts in each), default=None)
-
-    def _slide(self, tree: exp.Expression) -> int | None:
-        """The slide of a query's windows; there is at most one."""
-        slides = {window.slide for _, window in self._readings(tree)} - {None}
-        if len(slides) > 1:
-            raise ValueError("windows of one query have different slides")
-        return slides.pop() if slides else None
-
-    def _common_slide(self, tree: exp.Expression) -> int | None:
-        """The slide that every window of a query has."""
-        slides = {window.slide for _, window in self._readings(tree)}
-        return slides.pop() if len(slides) == 1 else None
-
-
-def _bare(tree: exp.Expression) -> exp.Expression:
-    """A query without the parentheses around it."""
-    while isinstance(tree, (exp.Subquery, exp.Paren)):
-        tree = tree.this
-    return tree
 
 
 def _events(
@@ -380,11 +313,8 @@ def _events(
             return emit.restored_births(relation, slide) if restore and slide else emit.births(relation)
         case "DSTREAM":
             return emit.deaths(relation)
-        case "RSTREAM" if slide is None:
-            return emit.answers_at_changes(relation)
-        case "RSTREAM" if restore:
-            return emit.restored_answers(relation, start, slide)
         case "RSTREAM":
-            return emit.answers_at_ticks(relation, start, slide)
+            at_ticks = emit.restored_answers if restore else emit.answers_at_ticks
+            return emit.answers_at_changes(relation) if slide is None else at_ticks(relation, start, slide)
         case _:
             raise ValueError(f"no stream by {kind}")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
-
 from tests.oracle.contents import Stream, WindowContents
 from tests.oracle.inputs import TableInput
 from tests.oracle.values import Row, canonical_row, order_key

@@ -32,6 +32,7 @@ class _Copies:
     query: SpjQuery
     case: tuple[Comparison, ...]
     count: int
+    spread: bool
 
     @cached_property
     def predicates(self) -> tuple[Comparison, ...]:
@@ -69,6 +70,12 @@ class _Copies:
         """So low that only comparisons that contradict each other lead below it."""
         return (int(min(self.constants)) - 1 - self.size) * self.unit
 
+    @cached_property
+    def ceilings(self) -> list[int]:
+        """The ceiling of each node; if spread, far enough apart that no two nodes meet without a reason."""
+        step = self.size * self.unit if self.spread else 0
+        return [0, *(self.ceiling + node * step for node in range(1, self.size))]
+
     def node(self, copy: int, element: Element) -> int:
         if isinstance(element, Constant):
             return 0
@@ -102,14 +109,19 @@ class _Copies:
 
 
 def solve_copies(
-    query: SpjQuery, case: Iterable[Comparison], steps: Iterable[Comparison], count: int
+    query: SpjQuery,
+    case: Iterable[Comparison],
+    steps: Iterable[Comparison],
+    count: int,
+    *,
+    spread: bool = False,
 ) -> list[Solution] | None:
     """`count` solutions of a query's predicates and of `case`, or None if there are not that many.
 
     Each of `steps` holds between its left side in one solution and its right side in the next. Attributes with and
-    without gaps must not be compared with each other.
+    without gaps must not be compared with each other. `spread` keeps values apart that nothing makes equal.
     """
-    copies = _Copies(query, tuple(case), count)
+    copies = _Copies(query, tuple(case), count, spread)
     links = tuple(steps)
     edges: list[_Edge] = []
     for copy in range(count):
@@ -126,7 +138,7 @@ def solve_copies(
 
 def _lowered(copies: _Copies, edges: list[_Edge]) -> list[int] | None:
     """The greatest values below the ceiling that keep all edges; None if none do."""
-    values = [0] + [copies.ceiling] * (copies.size - 1)
+    values = list(copies.ceilings)
     changed = True
     while changed:
         changed = False
