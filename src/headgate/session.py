@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
@@ -23,6 +25,12 @@ from headgate.plan.normalize import normalize
 from headgate.plan.patterns import label
 from headgate.safety.gate import judge
 from headgate.safety.verdict import Verdict
+
+if TYPE_CHECKING:
+    from headgate.runtime.local.data import Result
+    from headgate.runtime.local.workspace import LocalWorkspace
+
+RunRequest = tuple[BoundQuery, Optimized]
 
 
 def read_text(path: str | Path) -> SourceText:
@@ -48,17 +56,19 @@ def read_text(path: str | Path) -> SourceText:
 
 
 class Session:
-    """Declarations and queries, gathered statement by statement."""
+    """Declarations, queries and rows, gathered piece by piece."""
 
     def __init__(self) -> None:
         self.catalog = Catalog()
         self.statements: tuple[Statement, ...] = ()
         self.statistics = Statistics()
+        self.base = Path()
 
     @staticmethod
     def from_file(path: str | Path) -> Session:
         """A session with all statements of a CQL file."""
         session = Session()
+        session.base = Path(path).parent
         session.read(read_text(path))
         return session
 
@@ -73,10 +83,45 @@ class Session:
         check_references(catalog, statements)
         added = [query for query in catalog.queries if not self.catalog.find(query.name)]
         for query in added:
-            Query(catalog, query, self.statistics).validate()
+            Query(self, catalog, query, self.statistics).validate()
         self.catalog = catalog
         self.statements += statements
         return self.query(added[-1].name) if added else None
+
+    def stream(self, name: str, data: Any, *, time: str | None = None, slack: int = 0) -> None:
+        """Gives a stream its rows, in order of arrival; a stream not declared yet gets the data's columns.
+
+        `data` is a Polars or pandas frame, an Arrow table or a list of dicts; `time` names the event time,
+        `slack` is in microseconds.
+        """
+        self.catalog = self.local.add_stream(self.catalog, name, data, time=time, slack=slack)
+
+    def table(self, name: str, data: Any, *, retroactive: bool = True) -> None:
+        """Gives a table its rows; a table not declared yet gets the data's columns."""
+        self.catalog = self.local.add_table(self.catalog, name, data, retroactive=retroactive)
+
+    def table_changes(self, name: str, data: Any, *, time: str, op: str) -> None:
+        """Feeds a declared table by a change stream: `op` is "+" or "-", `time` the instant of the change."""
+        self.local.add_table_changes(self.catalog, name, data, time=time, op=op)
+
+    def run(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, Result]:
+        """Runs the named queries, or all, over all rows in this process; the output of each by name.
+
+        Options are those of `LocalWorkspace.prepare`: batch_rows, allow_unbounded, strategy, drain.
+        """
+        return self.local.run(self.chosen(names), self.catalog, base=self.base, **options)
+
+    def chosen(self, names: Sequence[str] | None) -> list[RunRequest]:
+        """The named queries, or all of them, as an engine takes them."""
+        queries = [self.query(name) for name in names] if names else list(self.queries)
+        return [(query.bound, query.optimized) for query in queries]
+
+    @cached_property
+    def local(self) -> LocalWorkspace:
+        """The rows given to this session and the local engine; loaded when it is first needed."""
+        from headgate.runtime.local.workspace import LocalWorkspace
+
+        return LocalWorkspace()
 
     def use_statistics(self, path: str | Path) -> None:
         """Rates and distinct counts for costs, from a YAML file."""
@@ -85,7 +130,7 @@ class Session:
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        return tuple(Query(self.catalog, query, self.statistics) for query in self.catalog.queries)
+        return tuple(Query(self, self.catalog, query, self.statistics) for query in self.catalog.queries)
 
     def query(self, name: str) -> Query:
         """A query by name."""
@@ -93,7 +138,7 @@ class Session:
         if not isinstance(found, QueryDef):
             known = [query.name for query in self.catalog.queries]
             raise NameResolutionError(f"there is no query {name}", remedy=did_you_mean(name, known))
-        return Query(self.catalog, found, self.statistics)
+        return Query(self, self.catalog, found, self.statistics)
 
     def render(self) -> str:
         """All statements as canonical CQL."""
@@ -104,6 +149,7 @@ class Session:
 class Query:
     """A query of a session, at every stage of its path."""
 
+    session: Session
     catalog: Catalog
     definition: QueryDef
     statistics: Statistics
@@ -136,6 +182,10 @@ class Query:
     def check(self) -> Verdict:
         """The verdict on every state of the plan that would run."""
         return judge(self.name, self.optimized.best.plan)
+
+    def run(self, **options: Any) -> Result:
+        """Runs this query alone over all rows of its session, in this process."""
+        return self.session.run([self.name], **options)[self.name]
 
     def explain(self, *, alternatives: bool = False) -> Explanation:
         """The plan, with the update pattern and the state of every operator."""

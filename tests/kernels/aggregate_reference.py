@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import polars as pl
@@ -17,6 +18,9 @@ from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
 Payload = tuple[Any, ...]
+
+EXACT = Context(prec=100)
+"""Decimals with more digits than any column has."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ def run(
     """What the kernel says over clock steps that end at the cuts and at `until`, and its state then."""
     state = kernel.initial()
     said: list[Row] = []
+    known: dict[str, pl.DataFrame] = {}
     after = -1
     for upto in sorted({*(cut for cut in cuts if cut < until), until}):
         clock = Clock(after, upto, start)
@@ -50,6 +55,9 @@ def run(
         state, output = kernel.advance(state, [batch], clock)
         output.check(clock)
         assert dict(output.frame.schema) == {**kernel.output_schema, **LIFETIME_SCHEMA}
+        for name, frame in state.chunks().items():
+            assert known.setdefault(name, frame).equals(frame), f"chunk {name} has other contents than before"
+        assert state.rows == sum(frame.height for frame in state.chunks().values())
         said.extend(rows_of(output))
         after = upto
     return said, state
@@ -132,12 +140,12 @@ def _call(kernel: Aggregate, call: AggregateCall, members: Sequence[Payload]) ->
         case Function.SUM if dtype.is_float():
             return _float_sum(values)
         case Function.SUM if isinstance(dtype, pl.Decimal):
-            return sum(values, start=Decimal(0).scaleb(-dtype.scale))
+            return _decimal_sum(values)
         case Function.SUM:
             return sum(values)
         case Function.AVG if isinstance(dtype, pl.Decimal):
-            mean = Context(prec=100).divide(sum(values), Decimal(len(values)))
-            return mean.quantize(Decimal(1).scaleb(-min(38, dtype.scale + 4)), ROUND_HALF_UP, Context(prec=100))
+            mean = EXACT.divide(_decimal_sum(values), Decimal(len(values)))
+            return mean.quantize(Decimal(1).scaleb(-min(38, dtype.scale + 4)), ROUND_HALF_UP, EXACT)
         case Function.AVG:
             return (_float_sum(values) if dtype.is_float() else float(sum(values))) / len(values)
         case Function.MIN:
@@ -152,6 +160,10 @@ def _call(kernel: Aggregate, call: AggregateCall, members: Sequence[Payload]) ->
             return best[: int(call.parameter or 0)]
         case _:
             raise AssertionError(call)
+
+
+def _decimal_sum(values: Sequence[Decimal]) -> Decimal:
+    return reduce(EXACT.add, values)
 
 
 def _float_sum(values: Sequence[float]) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import polars as pl
 from hypothesis import strategies as st
 
-from headgate.kernels.kernel import Kernel
+from headgate.kernels.kernel import Kernel, State
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
 
@@ -33,33 +34,50 @@ def stream(payload: dict[str, pl.DataType], data: Iterable[Sequence[Any]]) -> pl
 
 def start_of(inputs: Sequence[pl.DataFrame]) -> int | None:
     """The first instant at which a row is born, table rows from the beginning of time aside."""
-    births = pl.concat([frame[BORN] for frame in inputs]).filter(pl.concat([f[BORN] for f in inputs]) > BEGINNING + 1)
+    births = pl.concat([frame[BORN] for frame in inputs]).filter(
+        pl.concat([f[BORN] for f in inputs]) > BEGINNING + 1
+    )
     return None if births.is_empty() else int(births.min())  # type: ignore[arg-type]
+
+
+def clocked(inputs: Sequence[pl.DataFrame], cuts: Iterable[int]) -> Iterator[tuple[Clock, list[Batch]]]:
+    """The input in steps that end at the cuts and, last, long after everything."""
+    start = start_of(inputs)
+    for after, upto in pairwise([BEGINNING, *sorted({cut for cut in cuts if cut > BEGINNING}), 4 * LAST]):
+        clock = Clock(after, upto, None if start is None or start > upto else start)
+        inside = (pl.col(BORN) > after) & (pl.col(BORN) <= upto)
+        yield clock, [Batch(frame.filter(inside)) for frame in inputs]
+
+
+@dataclass
+class Checkpoints:
+    """Watches the chunks of a run: no name may stand for two contents."""
+
+    known: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    def of(self, state: State) -> dict[str, pl.DataFrame]:
+        """Copies of the chunks of a state."""
+        chunks = {name: frame.clone() for name, frame in state.chunks().items()}
+        for name, frame in chunks.items():
+            assert self.known.setdefault(name, frame).equals(frame), (
+                f"chunk {name} has other contents than before"
+            )
+        assert sum(frame.height for frame in chunks.values()) >= state.rows >= 0
+        assert state.nbytes >= 0
+        return chunks
 
 
 def run(
     kernel: Kernel[Any], inputs: Sequence[pl.DataFrame], cuts: Iterable[int], *, restore: bool = False
 ) -> tuple[Any, pl.DataFrame]:
-    """The final state and all output, in steps that end at the cuts and at the last instant but NEVER.
-
-    Every output batch is checked, and so is that no chunk name is used for two contents.
-    """
-    state, outputs = kernel.initial(), []
-    known: dict[str, pl.DataFrame] = {}
-    start = start_of(inputs)
-    for after, upto in pairwise([BEGINNING, *sorted({cut for cut in cuts if cut > BEGINNING}), 4 * LAST]):
-        clock = Clock(after, upto, None if start is None or start > upto else start)
-        batches = [Batch(frame.filter((pl.col(BORN) > after) & (pl.col(BORN) <= upto))) for frame in inputs]
+    """The final state and all output; with `restore`, the state is put together from its chunks at every step."""
+    state, outputs, checkpoints = kernel.initial(), [], Checkpoints()
+    for clock, batches in clocked(inputs, cuts):
         state, output = kernel.advance(state, batches, clock)
         output.check(clock)
         outputs.append(output.frame)
-        chunks = {name: frame.clone() for name, frame in state.chunks().items()}
-        for name, frame in chunks.items():
-            assert known.setdefault(name, frame).equals(frame), f"chunk {name} has other contents than before"
-        assert state.rows >= 0
-        assert state.nbytes >= 0
-        if restore:
-            state = kernel.restore(chunks)
+        chunks = checkpoints.of(state)
+        state = kernel.restore(chunks) if restore else state
     return state, pl.concat(outputs)
 
 
@@ -77,7 +95,9 @@ def timeline(frame: pl.DataFrame) -> list[Counter[tuple[Any, ...]]]:
 CUTS = st.lists(st.integers(-5, LAST + 20), max_size=8)
 
 
-def lifetimes(values: st.SearchStrategy[Any], *, endings: bool) -> st.SearchStrategy[list[tuple[Any, int, int, int]]]:
+def lifetimes(
+    values: st.SearchStrategy[Any], *, endings: bool
+) -> st.SearchStrategy[list[tuple[Any, int, int, int]]]:
     """Signed lifetimes (value, born, dies, sign) of one edge: rows, some taken back before they die."""
 
     @st.composite

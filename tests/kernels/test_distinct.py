@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -21,7 +23,9 @@ from tests.kernels.signed import (
     stream,
 )
 
+from headgate.kernels import keys, multiplicity
 from headgate.kernels.distinct import Distinct, Form
+from headgate.kernels.state import table
 from headgate.model.time import NEVER
 
 SCHEMA = {"k": pl.Int64(), "x": pl.Float64()}
@@ -101,6 +105,21 @@ def test_each_value_is_there_once_while_it_is_there_at_all(
     done = assert_exact(Distinct(SCHEMA, form), [SCHEMA], [rows], stops, once, restored=restored)
     if form in ("star", "naive"):
         assert all(sign == 1 for step in done for *_, sign in step.said)
+
+
+@pytest.mark.parametrize("form", ["star", "strict"])
+@given(data=st.data(), stops=cuts, hashes=st.integers(1, 2))
+def test_values_with_equal_hashes_stay_apart(
+    form: Form, data: st.DataObject, stops: list[int], hashes: int
+) -> None:
+    def few_hashes(frame: pl.DataFrame, columns: Sequence[str]) -> keys.Hashes:
+        return keys.key_hash(frame, columns) % np.uint64(hashes)
+
+    rows = data.draw(stream("WK", values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiplicity, "key_hash", few_hashes)
+        patch.setattr(table, "key_hash", few_hashes)
+        assert_exact(Distinct(SCHEMA, form), [SCHEMA], [rows], stops, once)
 
 
 @given(data=st.data(), stops=cuts)

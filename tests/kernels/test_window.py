@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from random import Random
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernels.stepping import CUTS, INSTANTS, LAST, rows, run, stream, timeline
 
 from headgate.kernels.window import Now, Range, Rows, Unbounded, Window, WindowSpec
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock, tick_at_or_after
-from tests.kernels.stepping import CUTS, INSTANTS, LAST, rows, run, stream, timeline
 
 PAYLOAD: dict[str, pl.DataType] = {"k": pl.Int64(), "v": pl.Int64()}
 Row = tuple[Any, ...]
@@ -50,15 +51,12 @@ SPECS = [
 ]  # fmt: skip
 
 DATA = st.lists(
-    st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 2), st.integers(-3, LAST - 1)), max_size=25
+    st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 2), st.integers(-3, LAST - 1)),
+    max_size=25,
 ).map(lambda data: sorted(data, key=lambda row: row[2]))
 
 
-@settings(max_examples=200, deadline=None)
-@given(spec=st.sampled_from(SPECS), data=DATA, cuts=CUTS, restore=st.booleans(), explicit=st.booleans())
-def test_contents_at_every_instant(
-    spec: WindowSpec, data: list[Row], cuts: list[int], restore: bool, explicit: bool
-) -> None:
+def check_contents(spec: WindowSpec, data: list[Row], cuts: list[int], restore: bool, explicit: bool) -> None:
     kernel = Window(spec, PAYLOAD, "endings" if explicit else "deaths")
     _, output = run(kernel, [stream(PAYLOAD, data)], cuts, restore=restore)
     if explicit:
@@ -67,6 +65,26 @@ def test_contents_at_every_instant(
     for instant, found in zip(INSTANTS, timeline(output), strict=True):
         alive = Counter(payload for payload, born, dies in lifetimes if born <= instant < dies)
         assert found == alive, f"at {instant}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(spec=st.sampled_from(SPECS), data=DATA, cuts=CUTS, restore=st.booleans(), explicit=st.booleans())
+def test_contents_at_every_instant(
+    spec: WindowSpec, data: list[Row], cuts: list[int], restore: bool, explicit: bool
+) -> None:
+    check_contents(spec, data, cuts, restore, explicit)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_contents_of_busy_windows(spec: WindowSpec, seed: int) -> None:
+    random = Random(seed)
+    keys = [None, 0, 1][: 1 + seed % 3]
+    data = sorted(
+        ((random.choice(keys), random.randrange(3), random.randrange(30)) for _ in range(40)),
+        key=lambda row: row[2],
+    )
+    check_contents(spec, data, random.sample(range(35), 8), seed % 2 == 0, seed % 3 == 0)
 
 
 @pytest.mark.parametrize("spec", [s for s in SPECS if not isinstance(s, Rows)], ids=str)
@@ -131,13 +149,15 @@ def test_a_large_row_window_is_kept_in_few_chunks() -> None:
     state = kernel.initial()
     total = 0
     for t in range(0, 30_000, 100):
-        frame = pl.DataFrame({"k": pl.repeat(0, 100, dtype=pl.Int64, eager=True), "v": pl.int_range(t, t + 100, eager=True)}).with_columns(
+        frame = pl.DataFrame(
+            {"k": pl.repeat(0, 100, dtype=pl.Int64, eager=True), "v": pl.int_range(t, t + 100, eager=True)}
+        ).with_columns(
             pl.col("v").alias(BORN) + 1, pl.lit(NEVER).alias(DIES), pl.lit(1, dtype=pl.Int8).alias(SIGN)
         )
         state, output = kernel.advance(state, [Batch(frame)], Clock(t, t + 100, 1))
         total += output.frame[SIGN].cast(pl.Int64).sum()
         assert len(state.chunks()) < 40
-        assert state.rows <= 20_000 + 2_600
+        assert state.rows <= 2 * 20_000
     assert total == 20_000
 
 

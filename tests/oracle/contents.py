@@ -115,7 +115,10 @@ class WindowContents:
         return {tick_from(at, window.slide) for at in ends} if window.slide else ends
 
     def ambiguous(self) -> bool:
-        """Whether the contents depend on an order that the rows do not have: different rows of one instant in ROWS n."""
+        """Whether the contents depend on an order that the rows do not have.
+
+        That is so for ROWS n over a query's stream with different rows of one instant.
+        """
         if self.window.kind != "ROWS" or not self.stream.orderless:
             return False
         values = self.stream.values([name.lower() for name in self.stream.rows.column_names])

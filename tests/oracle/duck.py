@@ -22,8 +22,6 @@ from sqlglot import exp
 from tests.oracle.relation import Relation
 
 INSTANTS, INSTANT, LEAF = "_instants", "_t", "_leaf"
-HIDDEN = ("_id", "_ts", "_born", "_dies")
-"""What a query may ask of an input besides its columns: position, instant of a stream row, life of a table's version."""
 
 _TOP = """CREATE MACRO top_items(x, k) AS list_transform(
     list_sort(list_transform(
@@ -97,20 +95,27 @@ def _one_by_one(
     return _grouped(pa.concat_tables(parts), instants)
 
 
+def _hidden(leaf: Relation) -> dict[str, Sequence[int]]:
+    """What a query may ask of a leaf's rows besides their columns.
+
+    Their positions, the instants of a stream's rows, the lives of the versions of a table's rows.
+    """
+    hidden: dict[str, Sequence[int]] = {"_id": range(leaf.rows.num_rows)}
+    if leaf.times is not None:
+        hidden["_ts"] = leaf.times
+    if leaf.versions is not None:
+        hidden |= {"_born": leaf.versions.born, "_dies": leaf.versions.dies}
+    return hidden
+
+
 def _contents(leaf: Relation, instants: Sequence[int]) -> pa.Table:
     """The rows of a relation at each instant, with what is hidden about them."""
     at = [(instant, position) for instant in instants for position in leaf.at(instant)]
     positions = pa.array([position for _, position in at], pa.int64())
-    hidden = {INSTANT: pa.array([instant for instant, _ in at], pa.int64()), "_id": positions}
-    if leaf.times is not None:
-        hidden["_ts"] = pa.array(leaf.times, pa.int64()).take(positions)
-    if leaf.versions is not None:
-        hidden["_born"] = pa.array(leaf.versions.born, pa.int64()).take(positions)
-        hidden["_dies"] = pa.array(leaf.versions.dies, pa.int64()).take(positions)
     table = leaf.rows.take(positions)
-    for name, column in hidden.items():
-        table = table.append_column(name, column)
-    return table
+    for name, values in _hidden(leaf).items():
+        table = table.append_column(name, pa.array(values, pa.int64()).take(positions))
+    return table.append_column(INSTANT, pa.array([instant for instant, _ in at], pa.int64()))
 
 
 def _with_contents(query: exp.Expr, leaves: Mapping[str, Relation], now: exp.Expr) -> exp.Expr:
@@ -120,10 +125,7 @@ def _with_contents(query: exp.Expr, leaves: Mapping[str, Relation], now: exp.Exp
         if not isinstance(node, exp.Table) or node.name not in leaves:
             return node
         leaf = leaves[node.name]
-        hidden = ["_id"]
-        hidden += ["_ts"] if leaf.times is not None else []
-        hidden += ["_born", "_dies"] if leaf.versions is not None else []
-        columns = [exp.column(name, quoted=True) for name in (*leaf.rows.column_names, *hidden)]
+        columns = [exp.column(name, quoted=True) for name in (*leaf.rows.column_names, *_hidden(leaf))]
         inner = exp.select(*columns).from_(exp.alias_(exp.to_table(node.name), "_l", table=True))
         inner = inner.where(exp.EQ(this=exp.column(INSTANT, table="_l"), expression=now.copy()))
         return inner.subquery(node.alias)

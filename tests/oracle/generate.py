@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 from tests.oracle.generate_data import (
     BASES,
     Declared,
-    Draw,
-    draw_batches,
-    draw_declared,
-    draw_rows,
     slices,
+    write_batches,
+    write_declared,
+    write_rows,
 )
-from tests.oracle.generate_expressions import Pen
 from tests.oracle.generate_queries import STREAM_KINDS, Author, Core
+from tests.oracle.pen import Pen
+
+from headgate.model.time import SECOND
 
 QUERY = "answer"
 """The name of the query that an example is about."""
@@ -27,8 +29,8 @@ QUERY = "answer"
 class Example:
     """A case without its expected answer.
 
-    `inputs` are the streams' rows in order of arrival, `tables` never change, `batches` says how many rows of each stream
-    come together, and `features` which parts of the language the query uses.
+    `inputs` are the streams' rows in order of arrival, `tables` never change, `batches` says how many rows of each
+    stream come together, and `features` which parts of the language the query uses.
     """
 
     text: str
@@ -43,25 +45,47 @@ class Example:
         return slices(self.inputs, self.batches)
 
     def __repr__(self) -> str:
-        parts = [self.text]
-        parts += [f"{name}: {table.to_pylist()}" for name, table in {**self.inputs, **self.tables}.items()]
-        return "\n".join((*parts, f"batches: {self.batches}"))
+        lines = [self.text]
+        for name, table in {**self.inputs, **self.tables}.items():
+            lines.append(f"{name} {tuple(table.column_names)}")
+            columns = [_readable(column) for column in table.columns]
+            lines += [f"    {row}" for row in zip(*columns, strict=True)]
+        return "\n".join((*lines, f"batches: {self.batches}"))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # Hypothesis would show the fields one by one, tables in full.
+        printer.text("\n" + repr(self))
+
+
+def _readable(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values; instants as seconds since the epoch."""
+    if pa.types.is_timestamp(column.type):
+        return [instant / SECOND for instant in column.cast(pa.int64()).to_pylist()]
+    return list(column.to_pylist())
+
+
+TAPE = 640
+"""Bytes that a whole example takes at most, more or less."""
 
 
 @st.composite
-def examples(draw: Draw, *, only: frozenset[str] = frozenset()) -> Example:
+def examples(draw: st.DrawFn, *, only: frozenset[str] = frozenset()) -> Example:
     """Examples over the whole language; `only` restricts them to some of SHAPES."""
-    declared = draw_declared(draw)
-    pen = Pen(draw)
-    shapes = {shape: weight for shape, weight in SHAPES.items() if not only or shape in only}
-    shape = pen.weigh(shapes)
+    return write_example(draw(st.binary(min_size=TAPE, max_size=TAPE)), only=only)
+
+
+def write_example(tape: bytes, *, only: frozenset[str] = frozenset()) -> Example:
+    """The example that a tape of choices stands for."""
+    pen = Pen(tape)
+    declared = write_declared(pen)
+    shape = pen.weigh({shape: weight for shape, weight in SHAPES.items() if not only or shape in only})
     pen.features.add(shape)
     queries = _WRITERS[shape](pen, declared)
-    base = draw(st.sampled_from(BASES))
-    rows = {each.name: draw_rows(draw, each, base) for each in declared}
+    base = pen.choose(BASES)
+    rows = {each.name: write_rows(pen, each, base) for each in declared}
     streams = {each.name: rows[each.name] for each in declared if each.slack is not None}
     tables = {name: table for name, table in rows.items() if name not in streams}
-    batches = draw_batches(draw, {name: table.num_rows for name, table in streams.items()})
+    batches = write_batches(pen, {name: table.num_rows for name, table in streams.items()})
     text = "".join(each.declaration() for each in declared) + queries
     return Example(text, streams, tables, batches, frozenset(pen.features))
 
@@ -80,7 +104,7 @@ def _emitted(pen: Pen, core: Core, kinds: dict[str | None, int]) -> str:
 def _kinds(slide: int | None) -> dict[str | None, int]:
     """What may stand around a query over declared streams."""
     kinds: dict[str | None, int] = {"ISTREAM": 6, None: 4, "DSTREAM": 3, "RSTREAM": 3}
-    return kinds | ({"ISTREAM RESTORE": 3, "RSTREAM RESTORE": 3} if slide is not None else {})
+    return kinds | ({"ISTREAM RESTORE": 5, "RSTREAM RESTORE": 5} if slide is not None else {})
 
 
 def _select(pen: Pen, declared: tuple[Declared, ...]) -> str:
@@ -95,13 +119,13 @@ def _set_operation(pen: Pen, declared: tuple[Declared, ...]) -> str:
 
 def _internal(pen: Pen, declared: tuple[Declared, ...]) -> str:
     author = Author(pen, declared, _slide(pen, 20))
-    core, dies = author.internal(plain=True, mark=True)
+    core, dies = author.internal(mark=True)
     return _emitted(pen, core, {"ISTREAM": 4, None: 4, "RSTREAM": 1} | ({"DSTREAM": 2} if dies else {}))
 
 
 def _output_window(pen: Pen, declared: tuple[Declared, ...]) -> str:
     author = Author(pen, declared, _slide(pen, 25))
-    core, _ = author.internal(plain=True, mark=False)
+    core, _ = author.internal(mark=False)
     window = pen.choose(("[ROWS 3]", "[RANGE 3 SECONDS]", "[ROWS 1]", "[RANGE 10 SECONDS]"))
     pen.features.add("wstream")
     return f"CREATE QUERY {QUERY} AS {core.sql('WSTREAM', window)};\n"
@@ -136,23 +160,31 @@ def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
     author = Author(pen, declared, _slide(pen, 15))
     alone = pen.chance(60)
     inner_kind: str | None = None
+    monotone = False
     match pen.weigh({"relation": 4, "stream": 4, "internal": 2}):
         case "relation":
             # An aggregate over everything starts with its query's first row, so it is read alone.
             core = author.set_operation() if pen.chance(25) else author.relation(total=alone)
-            streaming = False
         case "stream":
             core = author.set_operation() if pen.chance(15) else author.relation(total=False)
-            inner_kind, streaming = pen.choose(STREAM_KINDS[: 3 if author.slide is None else 2]), True
+            inner_kind = pen.choose(STREAM_KINDS[: 3 if author.slide is None else 2])
             pen.features.add(f"{inner_kind.lower()} inside")
         case _:
-            core, dies = author.internal(plain=True, mark=True)
-            inner_kind, streaming = ("ISTREAM" if dies else None), True
+            core, dies = author.internal(mark=True, total=alone)
+            # What never dies is a stream by itself.
+            monotone = not dies and pen.chance(50)
+            inner_kind = None if monotone else "ISTREAM"
     text = core.sql(inner_kind)
     first = f"CREATE QUERY first AS {text};\n" if named else ""
-    item = author.derived_item("first" if named else f"({text})", core.columns(), streaming=streaming)
-    items = [item] if alone else [item, replace(author.stream_item(), pure=False)]
-    outer = author.relation(items=items, lonely=alone)
+    source = "first" if named else f"({text})"
+    window = 100 if monotone else 80 if inner_kind else 0
+    item = author.derived_item(source, core.columns(), window=window)
+    items = [item] if alone else [item, author.stream_item()]
+    if monotone:
+        conditions = author.conditions(items)
+        outer = pen.choose((author.project, author.group))(items, conditions)
+    else:
+        outer = author.relation(items=items, lonely=alone)
     if "global aggregate" in pen.features:
         pen.features.add("global aggregate around or inside a query")
     kinds: dict[str | None, int] = {"ISTREAM": 5, None: 4, "DSTREAM": 3}

@@ -1,4 +1,7 @@
-"""Random declarations, streams and batches: tiny domains so that values meet, nulls, ties, gaps, bursts and disorder."""
+"""Random declarations, streams and batches.
+
+Domains are tiny so that values meet; there are nulls, ties, gaps, bursts, duplicates and disorder within the slack.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import strategies as st
+from tests.oracle.pen import Pen
 
 from headgate.model.time import SECOND
-
-Draw = Any
-"""What `st.composite` hands to its function."""
 
 TIMESTAMP, BIGINT, INT, STRING, DOUBLE, BOOLEAN, DATE, DECIMAL = (
     *("TIMESTAMP", "BIGINT", "INT", "STRING", "DOUBLE", "BOOLEAN", "DATE"),
@@ -44,9 +44,10 @@ DOMAINS: Mapping[str, tuple[Any, ...]] = {
 }
 
 SLACKS = (0, 0, 2 * SECOND, 5 * SECOND)
-GAPS = tuple(SECOND * gap for gap in (1, 0, 1, 2, 0, 1, 3, 1, 5, 0, 12))
+GAPS = tuple(SECOND * gap for gap in (1, 0, 1, 2, 0, 1, 3, 1, 0, 1, 2, 5, 0, 12))
 JITTERS = (0, 0, 0, 0, 0, 0, 500_000, 1)
-STARTS = tuple(SECOND * at for at in (0, 1, 0, 2, 4))
+STARTS = tuple(SECOND * at for at in (0, 1, 0, 2))
+COUNTS = (1, 3, 5, 6, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 0)
 # Around the epoch, before it, and in our days.
 BASES = (0, 0, 0, 0, -7 * SECOND, 1_704_067_203 * SECOND)
 
@@ -89,67 +90,54 @@ _OPTIONAL = (
 )
 
 
-def draw_declared(draw: Draw) -> tuple[Declared, ...]:
+def write_declared(pen: Pen) -> tuple[Declared, ...]:
     """Two or three streams `s`, `t`, `u`, each with a time, a key and more columns; perhaps a table `ref`."""
-    names = draw(st.sampled_from((("s", "t"), ("s", "t", "u"))))
     found = []
-    for name in names:
-        more = draw(st.lists(st.sampled_from(_OPTIONAL), min_size=1, max_size=3, unique=True))
-        columns = (Column("ts", TIMESTAMP), Column("k", BIGINT), *more)
-        found.append(Declared(name, columns, draw(st.sampled_from(SLACKS))))
-    if draw(st.sampled_from((False, False, True))):
-        columns = (
-            Column("k", BIGINT),
-            *draw(st.lists(st.sampled_from(_OPTIONAL), min_size=1, max_size=2, unique=True)),
-        )
-        found.append(Declared("ref", columns, None, draw(st.booleans())))
+    for name in pen.choose(("st", "stu")):
+        columns = (Column("ts", TIMESTAMP), Column("k", BIGINT), *pen.subset(_OPTIONAL, 1, 3))
+        found.append(Declared(name, columns, pen.choose(SLACKS)))
+    if pen.chance(40):
+        columns = (Column("k", BIGINT), *pen.subset(_OPTIONAL, 1, 2))
+        found.append(Declared("ref", columns, None, pen.chance(50)))
     return tuple(found)
 
 
-def draw_rows(draw: Draw, declared: Declared, base: int) -> pa.Table:
+def write_rows(pen: Pen, declared: Declared, base: int) -> pa.Table:
     """Rows in order of arrival; each arrives before its stream's clock has passed it."""
-    values = [
-        st.sampled_from(DOMAINS[column.type]) for column in declared.columns if column.type != TIMESTAMP
-    ]
+    domains = [DOMAINS[column.type] for column in declared.columns if column.type != TIMESTAMP]
     if declared.slack is None:
-        rows = draw(st.lists(st.tuples(*values), max_size=4))
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(values)
-        return pa.table(
-            [pa.array(c, f.type) for c, f in zip(columns, declared.schema(), strict=True)], declared.schema()
-        )
-    slack = declared.slack
-    delays = st.sampled_from((0, 0, slack, slack // 2)) if slack else st.just(0)
-    rest = [st.sampled_from(GAPS), st.sampled_from(JITTERS), delays]
-    fewest = draw(st.sampled_from((4, 4, 4, 4, 4, 1, 0)))
-    rows = draw(st.lists(st.tuples(*rest, *values), min_size=fewest, max_size=12))
-    at = base + draw(st.sampled_from(STARTS))
+        rows = [tuple(map(pen.choose, domains)) for _ in range(pen.choose((3, 2, 4, 1, 0)))]
+        return _table(declared, rows)
+    at = base + pen.choose(STARTS)
+    delays = (0, 0, declared.slack, declared.slack // 2)
     arrivals = []
-    for gap, jitter, delay, *row in rows:
-        at += gap + jitter
-        arrivals.append((at + delay, (at, *row)))
+    for _ in range(pen.choose(COUNTS)):
+        at += pen.choose(GAPS) + pen.choose(JITTERS)
+        arrivals.append((at + pen.choose(delays), (at, *map(pen.choose, domains))))
     # A row waits at most the slack for its arrival, so none that comes before it is newer by more than that.
     arrivals.sort(key=lambda arrival: arrival[0])
-    columns = list(zip(*(row for _, row in arrivals), strict=True)) or [()] * len(declared.columns)
-    return pa.table(
-        [pa.array(c, f.type) for c, f in zip(columns, declared.schema(), strict=True)], declared.schema()
-    )
+    return _table(declared, [row for _, row in arrivals])
 
 
-def draw_batches(draw: Draw, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
+def _table(declared: Declared, rows: list[tuple[Any, ...]]) -> pa.Table:
+    schema = declared.schema()
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(c, each.type) for c, each in zip(columns, schema, strict=True)], schema)
+
+
+def write_batches(pen: Pen, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
     """How many rows of each stream arrive in each batch: all at once, one by one, or anything."""
     longest = max(sizes.values(), default=0)
-    match draw(st.sampled_from(("once", "cuts", "cuts", "singly"))):
+    match pen.choose(("once", "cuts", "cuts", "singly")):
         case "once":
             return (dict(sizes),)
         case "singly":
-            return tuple(
-                {name: int(turn < size) for name, size in sizes.items()} for turn in range(max(1, longest))
-            )
-    count = draw(st.integers(2, 5))
+            turns = range(max(1, longest))
+            return tuple({name: int(turn < size) for name, size in sizes.items()} for turn in turns)
+    count = pen.choose((2, 3, 4, 5))
     cuts = {}
     for name, size in sizes.items():
-        inner = draw(st.lists(st.integers(0, size), min_size=count - 1, max_size=count - 1))
-        cuts[name] = [0, *sorted(inner), size]
+        cuts[name] = [0, *sorted(pen.choose(range(size + 1)) for _ in range(count - 1)), size]
     return tuple({name: cut[turn + 1] - cut[turn] for name, cut in cuts.items()} for turn in range(count))
 
 

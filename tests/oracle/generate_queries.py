@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracle.generate_data import BIGINT, TIMESTAMP, Declared
-from tests.oracle.generate_expressions import TOP, Pen, Typed, aggregate, predicate, scalar
+from tests.oracle.generate_expressions import AVERAGE, TOP, Typed, aggregate, predicate, scalar
+from tests.oracle.pen import Pen
 
 STREAM_KINDS = ("ISTREAM", "DSTREAM", "RSTREAM")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A FROM item: its text, the columns it brings, and what may be done with it."""
+    """A FROM item: its text and the columns it brings."""
 
     text: str
     columns: tuple[Typed, ...]
-    pure: bool = True
-    """A time window on a declared stream: tables and INTERNAL may stand beside it."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +62,18 @@ class Author:
         return "pqrvwyz"[self.aliases - 1] if self.aliases <= 7 else f"p{self.aliases}"
 
     def range_window(self) -> str:
-        length = self.pen.choose(
-            ("5 SECONDS", "3 SECONDS", "8 SECONDS", "20 SECONDS", "1 SECOND", "1500 MILLISECONDS")
-        )
+        lengths = {"5 SECONDS": 3, "8 SECONDS": 3, "20 SECONDS": 2, "3 SECONDS": 2, "1 SECOND": 1}
+        length = self.pen.weigh(lengths | {"1500 MILLISECONDS": 1})
         if self.slide is None:
             self.pen.features.add("range")
             return f"RANGE {length}"
         self.pen.features.add("slide")
         return f"RANGE {length} SLIDE {self.slide} SECONDS"
 
-    def window(self, columns: Sequence[str], *, timely: bool = False) -> tuple[str, bool]:
-        """The inside of a window's brackets, and whether it is a window by time; `timely` asks for one."""
+    def window(self, columns: Sequence[str], *, timely: bool = False) -> str:
+        """The inside of a window's brackets; `timely` asks for a window by time."""
         if self.slide is not None:
-            return self.range_window(), True
+            return self.range_window()
         kinds = {"range": 9, "now": 1, "unbounded": 1}
         if not timely:
             kinds |= {"rows": 4, "partition": 3}
@@ -83,31 +81,31 @@ class Author:
         self.pen.features.add(kind)
         match kind:
             case "range":
-                return self.range_window(), True
+                return self.range_window()
             case "now":
-                return "NOW", True
+                return "NOW"
             case "unbounded":
-                return "UNBOUNDED", True
+                return "UNBOUNDED"
             case "rows":
-                return f"ROWS {self.pen.choose((2, 1, 3, 5))}", False
+                return f"ROWS {self.pen.choose((2, 3, 5, 1, 3))}"
             case _:
                 by = ", ".join(self.pen.subset([column for column in columns if column != "ts"], 1, 2))
-                return f"PARTITION BY {by} ROWS {self.pen.choose((1, 2, 3))}", False
+                return f"PARTITION BY {by} ROWS {self.pen.choose((1, 2, 3))}"
 
     def stream_item(self, *, timely: bool = False, internal: bool = False) -> Item:
         """A declared stream with a window on it."""
         stream = self.pen.choose([each for each in self.declared if each.slack is not None])
-        inside, pure = self.window([column.name for column in stream.columns], timely=timely)
+        inside = self.window([column.name for column in stream.columns], timely=timely)
         if internal:
             self.pen.features.add("internal")
             inside += " INTERNAL"
         alias = self.alias()
         columns = tuple(Typed(f"{alias}.{column.name}", column.type) for column in stream.columns)
         if inside == "UNBOUNDED" and self.pen.chance(50):
-            return Item(f"{stream.name} AS {alias}", columns, pure)
+            return Item(f"{stream.name} AS {alias}", columns)
         if self.pen.chance(50):
-            return Item(f"{stream.name} [{inside}] {alias}", columns, pure)
-        return Item(f"{stream.name} AS {alias} [{inside}]", columns, pure)
+            return Item(f"{stream.name} [{inside}] {alias}", columns)
+        return Item(f"{stream.name} AS {alias} [{inside}]", columns)
 
     def table_item(self) -> Item | None:
         table = next((each for each in self.declared if each.slack is None), None)
@@ -116,23 +114,23 @@ class Author:
         self.pen.features.add("table")
         alias = self.alias()
         return Item(
-            f"{table.name} AS {alias}",
-            tuple(Typed(f"{alias}.{c.name}", c.type) for c in table.columns),
-            pure=False,
+            f"{table.name} AS {alias}", tuple(Typed(f"{alias}.{c.name}", c.type) for c in table.columns)
         )
 
-    def derived_item(self, text: str, columns: tuple[Typed, ...], *, streaming: bool) -> Item:
-        """A sub-query in parentheses or the name of a query; only what is a stream gets a window."""
+    def derived_item(self, text: str, columns: tuple[Typed, ...], *, window: int) -> Item:
+        """A sub-query in parentheses or the name of a query; `window` percent of them get a window."""
         alias = self.alias()
         brought = tuple(
-            Typed(f"{alias}.{column.text}", column.type) for column in columns if column.type != TOP
+            Typed(f"{alias}.{column.text}", column.type)
+            for column in columns
+            if column.type not in (TOP, AVERAGE)
         )
-        window = ""
-        if streaming and self.pen.chance(80):
+        inside = ""
+        if self.pen.chance(window):
             kinds = {"RANGE 5 SECONDS": 3, "RANGE 2 SECONDS": 2, "ROWS 2": 2, "ROWS 3": 1, "NOW": 1}
-            window = f" [{self.pen.weigh(kinds)}]"
+            inside = f" [{self.pen.weigh(kinds)}]"
             self.pen.features.add("window over query")
-        return Item(f"{text} AS {alias}{window}", brought, pure=False)
+        return Item(f"{text} AS {alias}{inside}", brought)
 
     # -- SELECTs ----------------------------------------------------------------------------------
 
@@ -150,15 +148,15 @@ class Author:
         for position in range(1, len(items)):
             other = self.pen.choose(items[:position])
             found.append(self.join_condition(items[position], other))
-            if self.pen.chance(20):
+            if self.pen.chance(15):
                 found.append(self.inequality(items[position], other))
-        if self.pen.chance(40):
+        if self.pen.chance(35):
             found.append(predicate(self.pen, [column for item in items for column in item.columns]))
         return found
 
     def join_condition(self, left: Item, right: Item) -> str:
         pairs = _pairs(left, right)
-        if not pairs or self.pen.chance(7):
+        if not pairs or self.pen.chance(5):
             return self.inequality(left, right)
         keys = [pair for pair in pairs if pair[0].type == BIGINT] or pairs
         found = [self.pen.choose(keys if self.pen.chance(75) else pairs)]
@@ -180,7 +178,7 @@ class Author:
         """One to three windows, and perhaps a table beside them if they are windows by time."""
         weights = {1: 5, 2: 4, 3: 2}
         count = self.pen.weigh({count: weight for count, weight in weights.items() if count <= most})
-        with_table = table and self.pen.chance(20)
+        with_table = table and any(each.slack is None for each in self.declared) and self.pen.chance(40)
         items = [self.stream_item(timely=timely or with_table, internal=internal) for _ in range(count)]
         if with_table and (item := self.table_item()) is not None:
             items.append(item)
@@ -191,8 +189,12 @@ class Author:
     def project(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
         """Select-project-join."""
         columns = [column for item in items for column in item.columns]
-        listed = tuple(scalar(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3))))
-        return Core(listed, self.tail(items, conditions))
+        listed = [scalar(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
+        keys = [column for column in columns if column.type == BIGINT]
+        if keys and self.pen.chance(60):
+            # Who reads this query wants something to join on.
+            listed[0] = self.pen.choose(keys)
+        return Core(tuple(listed), self.tail(items, conditions))
 
     def distinct(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
         self.pen.features.add("distinct")
@@ -209,7 +211,7 @@ class Author:
         if by and not plain and self.pen.chance(10):
             by[0] = scalar(self.pen, usable)
         values = [aggregate(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
-        if all(value.type == TOP for value in values):
+        if all(value.type in (TOP, AVERAGE) for value in values):
             values.append(Typed("COUNT(*)", BIGINT))
         listed = [*self.pen.subset(by, 0 if self.pen.chance(10) else len(by), len(by)), *values]
         if not plain and self.pen.chance(10) and values[0].type == BIGINT:
@@ -230,7 +232,7 @@ class Author:
     def exists(self, items: Sequence[Item]) -> str:
         """[NOT] EXISTS over one more window, tied to the items."""
         inner = self.stream_item()
-        outer = self.pen.choose([item for item in items if item.pure] or list(items))
+        outer = self.pen.choose(items)
         conditions = [self.join_condition(inner, outer)]
         if self.pen.chance(25):
             conditions.append(self.inequality(inner, outer))
@@ -246,7 +248,7 @@ class Author:
     def relation(
         self, *, total: bool = True, items: Sequence[Item] | None = None, lonely: bool = False
     ) -> Core:
-        """Any SELECT without INTERNAL windows, over given items or windows of its own; if `lonely`, over nothing else."""
+        """Any SELECT without INTERNAL windows, over given items or its own; if `lonely`, over nothing else."""
         kinds = {"project": 5, "distinct": 3, "group": 5} | ({} if lonely else {"exists": 3})
         kind = self.pen.weigh(kinds)
         # Tables stand only where rows die by time.
@@ -275,18 +277,18 @@ class Author:
         ]
         if self.pen.chance(20):
             cores[0] = replace(cores[0], distinct=True)
-        op = self.pen.weigh({"EXCEPT ALL": 3, "UNION ALL": 3, "EXCEPT": 3, "UNION": 1})
+        op = self.pen.weigh({"EXCEPT ALL": 3, "UNION ALL": 3, "EXCEPT": 3, "UNION": 2})
         self.pen.features.add(op.lower())
         return Core(cores[0].items, "", whole=f"{cores[0].sql()} {op} {cores[1].sql()}")
 
-    def internal(self, *, plain: bool, mark: bool) -> tuple[Core, bool]:
+    def internal(self, *, mark: bool, total: bool = True) -> tuple[Core, bool]:
         """A select-project-join or an aggregate to be read as INTERNAL, and whether its results ever die.
 
         `mark` writes the keyword, on all windows of an aggregate and on some of a join; WSTREAM needs none.
         """
         if self.pen.chance(45):
             items = self.inputs(internal=mark, most=2, table=False)
-            return self.group(items, self.conditions(items), plain=plain), False
+            return self.group(items, self.conditions(items), plain=True, total=total), False
         first = self.stream_item(internal=mark)
         others = [
             self.stream_item(internal=mark and self.pen.chance(50)) for _ in range(self.pen.choose((1, 0, 2)))

@@ -40,8 +40,8 @@ class Scope:
 class Oracle:
     """Judges the queries of a text. Streams and tables get their rows by name, in order of arrival.
 
-    `plain` asks DuckDB for each instant separately; `extra` are instants to look at besides those at which something can
-    change. Neither may make a difference: they are there to test the oracle.
+    `plain` asks DuckDB for each instant separately; `extra` are instants to look at besides those at which something
+    can change. Neither may make a difference: they are there to test the oracle.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class Oracle:
             value = self._catalog.streams[name].stream
         elif name in self._catalog.queries:
             value = self._meaning(name)
-        elif name in self._catalog.tables and window is UNBOUNDED:
+        elif name in self._catalog.tables and named is item:
             return table_relation(self._catalog.tables[name]), False
         else:
             raise ValueError(f"no stream, table or query to read: {item.sql()}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 import typer
 from rich.console import Console
 
-from headgate.cli import check, explain
+from headgate.cli import check, demo, experiments, explain
+from headgate.cli import run as running
 from headgate.model.errors import HeadgateError
 
 app = typer.Typer(
@@ -22,14 +24,22 @@ app = typer.Typer(
 )
 app.command(epilog=check.EPILOG)(check.check)
 app.command(epilog=explain.EPILOG)(explain.explain)
+app.command(epilog=running.EPILOG)(running.run)
+app.command(epilog=demo.EPILOG)(demo.demo)
+app.command(epilog=experiments.REPRODUCE_EPILOG)(experiments.reproduce)
+app.command(epilog=experiments.BENCH_EPILOG)(experiments.bench)
 
 
 def run() -> None:
     """Runs the command line; a user's mistake ends in one clear message, never in a stack trace."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show ✓ or └ shows ? for it.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app()
     except HeadgateError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(error.render())
+        Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(_visible(error.render()))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader went away (headgate … | head): that is its right. Python must not complain at exit either.
@@ -37,6 +47,13 @@ def run() -> None:
         sys.exit(141)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _visible(message: str) -> str:
+    """The message with control characters of the user's text replaced: they could do things to a terminal."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in message
+    )
 
 
 if __name__ == "__main__":

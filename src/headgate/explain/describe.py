@@ -33,6 +33,9 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.patterns import answer_edge
 
+_LONGEST_CONDITION = 40
+"""Characters of a join's condition in its title, so that the order that was chosen is not cut off."""
+
 _ALL_ORDERS_UP_TO = 4
 """Inputs of a join; with more of them only the orders that were looked at are listed."""
 
@@ -115,6 +118,16 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
+def visible(text: str) -> str:
+    """The text on one line, with control characters replaced: neither a terminal nor XML takes them."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, shortened to a number of characters if it is longer."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def describe_query(name: str, optimized: OptimizedPlan, *, assumed: bool) -> QueryDescription:
     """A query and its plan, described."""
     emit = optimized.plan
@@ -139,7 +152,7 @@ def describe(node: Node, optimized: OptimizedPlan) -> Description:
     numbers = {"rate": round(estimate.rate, 6), "rows": rows}
     return Description(
         op=op,
-        title=title,
+        title=visible(title),
         pattern=str(optimized.edges[node].pattern),
         state=optimized.states.get(node),
         detail={**detail, "estimate": numbers},
@@ -236,7 +249,7 @@ def _(node: Join, optimized: OptimizedPlan) -> About:
     }
     if choice.worst is not None and choice.average is not None:
         detail |= {"worst": _exact(choice.worst), "average": _exact(choice.average)}
-    title = " and ".join(conditions) or "every pair"
+    title = cut(" and ".join(conditions) or "every pair", _LONGEST_CONDITION)
     return "join", f"{title}  order {' '.join(order)}  cost {choice.best.cost:,.0f}/s", detail
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from headgate.explain.describe import Description, QueryDescription
+from headgate.explain.describe import Description, QueryDescription, cut, visible
 
 PATTERN_STYLES = {"MON": "green", "WKS": "cyan", "WK": "yellow", "STR": "red"}
-_LONGEST_TITLE = 72
+_LONGEST_TITLE = 96
 
 
 def query_text(query: QueryDescription) -> Text:
@@ -18,13 +18,13 @@ def query_text(query: QueryDescription) -> Text:
     window = f"{query.window}" if query.window else ""
     assumed = "  (rates assumed: give --stats)" if query.assumed else ""
     text = Text()
-    text.append(query.name, style="bold")
+    text.append(visible(query.name), style="bold")
     text.append(f"  {query.output}{restore}{window}  answer ")
     text.append(query.pattern, style=PATTERN_STYLES[query.pattern])
     text.append(f"  cost {query.cost:,.0f}/s")
     text.append(assumed, style="dim")
     if query.state is not None:
-        text.append(f"\n  keeps the answer: {query.state.show()}", style="dim")
+        text.append(f"\n  keeps the answer: {visible(query.state.show())}", style="dim")
     text.append("\n")
     lines = list(_lines(query.plan, "", ""))
     width = max(len(prefix) + len(op) + 2 + len(title) for prefix, op, title, _ in lines)
@@ -33,17 +33,17 @@ def query_text(query: QueryDescription) -> Text:
         text.append(op, style="bold")
         text.append(f"  {title}")
         text.append(" " * (width - len(prefix) - len(op) - 2 - len(title) + 2))
-        text.append(f"{node.pattern:<3}", style=PATTERN_STYLES[node.pattern])
+        text.append(node.pattern, style=PATTERN_STYLES[node.pattern])
         if node.state is not None:
             style = "red" if node.state.rows is None else "dim"
-            text.append(f"  {node.state.show()}", style=style)
+            gap = " " * (5 - len(node.pattern))
+            text.append(f"{gap}{visible(node.state.show())}", style=style)
         text.append("\n")
     return text
 
 
 def _lines(node: Description, first: str, rest: str) -> Iterator[tuple[str, str, str, Description]]:
-    title = node.title if len(node.title) <= _LONGEST_TITLE else node.title[: _LONGEST_TITLE - 1] + "…"
-    yield first, node.op, title, node
+    yield first, node.op, cut(node.title, _LONGEST_TITLE), node
     for index, each in enumerate(node.inputs):
         last = index == len(node.inputs) - 1
         yield from _lines(each, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))

@@ -22,6 +22,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from headgate.kernels.kernel import State
+from headgate.kernels.parts import Parts
 from headgate.kernels.state.store import Instants
 from headgate.kernels.state.tiers import newest_to_merge
 from headgate.model.time import NEVER, Clock
@@ -29,9 +31,8 @@ from headgate.model.time import NEVER, Clock
 AT = "_at"
 COUNT = "_count"
 
-# Rows that may lie about needlessly whatever the agenda's size; and the share of the rows one run may hold.
+# Rows that may lie about needlessly, whatever the size of the agenda.
 _SLACK = 1024
-_SHARE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,9 @@ class Agenda:
         Due rows come in order of their instants; those of one instant in the order in which they were added.
         """
         ours = frame.select(list(self.columns))
+        if clock.upto == clock.after:
+            # A step of no length has nothing to say, and must not write chunks under names that are taken.
+            return self, ours
         soon = ours.filter(pl.col(AT) <= clock.upto)
         later = ours if soon.is_empty() else ours.filter(pl.col(AT) > clock.upto)
         pieces = [run.between(clock.after, clock.upto) for run in self.runs]
@@ -109,13 +113,12 @@ class Agenda:
             live = sum(self._size(piece) for piece in self.waiting(clock.after))
         live -= sum(self._size(piece) for piece in pieces)
         due = pl.concat([*(piece for piece in pieces if piece.height), soon])
-        due = due.sort(AT, maintain_order=True)
-        return self._with(later, clock.upto, live + self._size(later)), due
+        return self._with(later, clock.upto, live + self._size(later)), by_instant(due)
 
     def _with(self, frame: pl.DataFrame, now: int, live: int) -> Agenda:
         runs = tuple(run for run in self.runs if run.at[-1] > now)
         if frame.height:
-            runs = (*runs, _Run(now, frame.sort(AT, maintain_order=True).rechunk()))
+            runs = (*runs, _Run(now, by_instant(frame).rechunk()))
         if not runs:
             return replace(self, runs=(), live=0, settled=0)
         return replace(self, runs=runs, live=live)._tidied(now, live)
@@ -131,8 +134,7 @@ class Agenda:
         if idle:
             whole = self._merged(self.runs, now)
             return replace(self, runs=whole, settled=sum(run.frame.height for run in whole))
-        sizes = [run.frame.height for run in self.runs]
-        count = newest_to_merge(sizes, max(_SLACK, self.rows // _SHARE))
+        count = newest_to_merge([run.frame.height for run in self.runs])
         if count == 1 or self.runs[-1].built != now:
             return self
         return replace(self, runs=(*self.runs[:-count], *self._merged(self.runs[-count:], now)))
@@ -143,11 +145,26 @@ class Agenda:
             frame = netted(frame)
         if frame.is_empty():
             return ()
-        # A sort also copies, so that what was past leaves the memory.
-        return (_Run(now, frame.sort(AT, maintain_order=True).rechunk()),)
+        return (_Run(now, by_instant(frame).rechunk()),)
 
     def _size(self, frame: pl.DataFrame) -> int:
         return int(frame[COUNT].sum()) if self.counted else frame.height
+
+
+def agendas(state: State) -> dict[str, Agenda]:
+    """The parts of a state that consists of agendas."""
+    assert isinstance(state, Parts)
+    parts: dict[str, Agenda] = {}
+    for name, part in state.named.items():
+        assert isinstance(part, Agenda)
+        parts[name] = part
+    return parts
+
+
+def by_instant(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows in order of their instants, those of one instant as they stood."""
+    at = frame[AT].to_numpy()
+    return frame.sort(AT, maintain_order=True) if np.any(at[1:] < at[:-1]) else frame
 
 
 def netted(frame: pl.DataFrame) -> pl.DataFrame:

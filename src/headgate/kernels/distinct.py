@@ -27,7 +27,8 @@ import polars as pl
 
 from headgate.kernels.extents import NOWHERE, Extents, extents
 from headgate.kernels.multiplicity import Multiplicity, group
-from headgate.kernels.state.table import Ints, Table, Tables
+from headgate.kernels.state.store import rows_at
+from headgate.kernels.state.table import Ints, Table, Tables, columns_of
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
@@ -94,17 +95,17 @@ class Distinct:
         return DistinctState(Tables({_VALUES: table}), kept), said
 
     def until(self, state: DistinctState, frame: pl.DataFrame, columns: Sequence[str], after: int) -> Ints:
-        """For each row of `frame`, until when its `columns` are said to be present at the instant `after`.
+        """For each row of `frame`, until when its `columns` are sure to be present; NOWHERE if they are not.
 
-        NOWHERE if they are not; `after` is the end of the step that made the state.
+        `after` is the end of the step that made the state. `strict` is sure of that instant only, `star` of
+        what it has announced, `extent` of the latest death it has seen.
         """
         if self.form == "strict":
-            return np.where(self._counting.present(state.tables, frame, columns), NEVER, NOWHERE)
+            present = self._counting.present(state.tables, frame, columns)
+            return np.where(present, min(after, NEVER - 1) + 1, NOWHERE)
         table = state.tables.parts[_VALUES]
         at = table.find(frame, columns, since=after)
-        if self.form == "extent":
-            return np.where(at >= 0, NEVER, NOWHERE)
-        return table.numbers(at, ANNOUNCED, NOWHERE)
+        return table.numbers(at, [LATEST if self.form == "extent" else ANNOUNCED], NOWHERE)[0]
 
     def _counted(self, tables: Tables, frame: pl.DataFrame, clock: Clock) -> tuple[Tables, Batch]:
         tables, changes = self._counting.advance(tables, [frame], clock)
@@ -117,14 +118,16 @@ class Distinct:
         born, dies = frame[BORN].to_numpy(), frame[DIES].to_numpy()
         groups = group(frame, self._columns, born)
         table, due = state.tables.parts[_VALUES].expire(clock.after, clock.upto)
-        met = frame[groups.leaders].select(self._columns)
+        met = rows_at(columns_of(frame, self._columns), groups.leaders)
         at = table.find(met, self._columns, since=clock.after)
+        announced, latest = table.numbers(at, (ANNOUNCED, LATEST), NOWHERE)
         # Values that no new row mentions, but whose announced death falls into the step.
-        alone = due[~np.isin(due, at)]
-        values = pl.concat([met, table.take(alone).select(self._columns)])
+        alone = due[~np.isin(due, at[(at >= 0) & (announced <= table.now)])]
+        unmet = table.take(alone)
+        values = met.vstack(columns_of(unmet, self._columns))
         at = np.concatenate((at, alone))
-        announced = table.numbers(at, ANNOUNCED, NOWHERE)
-        latest = table.numbers(at, LATEST, NOWHERE)
+        announced = np.concatenate((announced, unmet.get_column(ANNOUNCED).to_numpy()))
+        latest = np.concatenate((latest, unmet.get_column(LATEST).to_numpy()))
         if self.form == "naive":
             latest = np.maximum(latest, self._latest_stored(state, values))
         step = extents(groups.codes, born[groups.order], dies[groups.order], latest)
@@ -132,9 +135,9 @@ class Distinct:
         ends, fresh = step.final
         next_announced = np.where(fresh | (announced <= table.now), ends, announced)
         changed = (next_announced != announced) | (ends != latest)
-        stays = changed & (next_announced > table.now)
-        rows = values.filter(pl.Series(stays)).with_columns(
-            pl.Series(ANNOUNCED, next_announced[stays]), pl.Series(LATEST, ends[stays])
+        stays = np.flatnonzero(changed & (next_announced > table.now))
+        rows = rows_at(values, stays).hstack(
+            [pl.Series(ANNOUNCED, next_announced[stays]), pl.Series(LATEST, ends[stays])]
         )
         return table.put(rows, at[stays]), said
 
@@ -154,14 +157,12 @@ class Distinct:
     def _said(
         self, values: pl.DataFrame, codes: Ints, born: Ints, dies: Ints | int, signs: Ints | int
     ) -> Batch:
-        frame = values[codes].select(self._columns)
-        return Batch(
-            frame.with_columns(
-                pl.Series(BORN, born, dtype=pl.Int64),
-                pl.Series(DIES, np.broadcast_to(dies, born.shape), dtype=pl.Int64),
-                pl.Series(SIGN, np.broadcast_to(signs, born.shape).astype(np.int8), dtype=pl.Int8),
-            )
-        )
+        lifetimes = [
+            pl.Series(BORN, born, dtype=pl.Int64),
+            pl.Series(DIES, np.broadcast_to(dies, born.shape), dtype=pl.Int64),
+            pl.Series(SIGN, np.broadcast_to(signs, born.shape).astype(np.int8), dtype=pl.Int8),
+        ]
+        return Batch(rows_at(columns_of(values, self._columns), codes).hstack(lifetimes))
 
     def _latest_stored(self, state: DistinctState, values: pl.DataFrame) -> Ints:
         """For each value the latest death among all rows kept, found by looking at every one of them."""

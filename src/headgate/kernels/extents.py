@@ -21,12 +21,15 @@ from headgate.kernels.multiplicity import running_max, starts
 from headgate.kernels.state.table import Ints
 from headgate.model.time import BEGINNING
 
+NOWHERE = BEGINNING
+"""The reach of a value that is not present."""
+
 
 @dataclass(frozen=True, eq=False)
 class Extents:
     """What a step does to the presence of each value.
 
-    `reach` is, per value, where the stretch known before the step now ends (BEGINNING: there was none).
+    `reach` is, per value, where the stretch known before the step now ends (NOWHERE: there was none).
     A new stretch belongs to the value `codes` and lasts from `born` to `ends`.
     """
 
@@ -64,7 +67,3 @@ def extents(codes: Ints, born: Ints, dies: Ints, reach: Ints) -> Extents:
     prolonged = reach.copy()
     prolonged[codes[closes & ~new]] = upto[closes & ~new]
     return Extents(prolonged, codes[opens], born[opens], upto[closes & new])
-
-
-NOWHERE = BEGINNING
-"""The reach of a value that is not present."""

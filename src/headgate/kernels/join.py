@@ -1,7 +1,8 @@
 """Join: the equi-join of any number of inputs over their lifetimes.
 
-A combination of rows that agree on every equality class is a result from the latest of its births to the earliest of its
-deaths, if all its rows are alive at its birth. An internal input takes part in that test, not in the death.
+A combination of rows that agree on every equality class is a result from the latest of its births to the
+earliest of its deaths, if all its rows are alive at its birth. An internal input takes part in that test, not
+in the death.
 
 ```
 S1    [==============)                +1 [0, 15)
@@ -9,15 +10,16 @@ S2          [=======================) +1 [6, 30)
 S1⋈S2       [========)                +1 [6, 15)     S2 internal: the same; S1 internal: [6, 30)
 ```
 
-How a step works (the eager multi-way join of Windows, section 5.2.1, a batch at a time). For each input, its new rows
-probe the other inputs one after the other: those before it as they are after the step, those after it as they were
-before, so that each combination is found once, by its last new row in input order. Rows that ended in the step then probe
-the others as they were at the last instant before the end; of several rows of a combination that end, the first to end
-(among equals, the first input) ends it. So the batch contains, for every result, its birth with the announced death and,
-if it comes to that, one ending: the same rows however the input is cut into steps.
+How a step works (the eager multi-way join of Windows, section 5.2.1, a batch at a time). For each input, its
+new rows probe the other inputs one after the other: those before it as they are after the step, those after
+it as they were before, so that each combination is found once, by its last new row in input order. Rows that
+ended in the step then probe the others as they were at the last instant before the end; of several rows of a
+combination that end, the first to end (among equals, the first input) ends it. So the batch contains, for
+every result, its birth with the announced death and, if it comes to that, one ending: the same rows however
+the input is cut into steps.
 
-A row of an internal input may be gone when another row of its result ends. A join that has both, internal inputs and others
-that end rows, therefore remembers its results and which rows they came from.
+A row of an internal input may be gone when another row of its result ends. A join that has both, internal
+inputs and others that end rows, therefore remembers its results and which rows they came from.
 """
 
 from __future__ import annotations
@@ -27,15 +29,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from headgate.kernels.join_arrivals import Arrivals, arrive, can_match
 from headgate.kernels.join_partial import Partial
 from headgate.kernels.join_plan import EqualityClass, JoinPlan, plan_join
 from headgate.kernels.state.endings import Endings
-from headgate.kernels.state.store import ENDS, LIFETIME, Instants, Layout, Probes, Store, prefixed, under
+from headgate.kernels.state.store import (
+    ENDS,
+    Instants,
+    Layout,
+    Probes,
+    Store,
+    payload_of,
+    prefixed,
+    rows_where,
+    under,
+)
 from headgate.kernels.state.structure import Structure, empty_store
-from headgate.model.batch import BORN, DIES, SIGN, Batch
+from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import Clock
 
 _RESULTS = "results/"
@@ -48,11 +61,13 @@ class JoinInput:
     schema: Mapping[str, pl.DataType]
     internal: bool
     store: Structure
+    days: int = 8
+    """About how many partitions a calendar has."""
 
 
 @dataclass(frozen=True, eq=False)
 class JoinState:
-    """The inputs' live rows, the live results where they must be remembered, and the counters."""
+    """The inputs' live rows, and the live results where they must be remembered."""
 
     stores: tuple[Store, ...]
     results: Endings | None
@@ -81,7 +96,7 @@ class JoinState:
 
 @dataclass(frozen=True, eq=False)
 class Join:
-    """The join of `inputs` on `equalities`, classes of columns that must all be equal, and a `residual` condition.
+    """The join of `inputs` on `equalities`, classes of columns that are all equal, and on a `residual`.
 
     `order` is the global join order. Lazy expiry drops dead rows only every `lazy_steps` steps.
     """
@@ -107,7 +122,7 @@ class Join:
 
     def initial(self) -> JoinState:
         stores = tuple(
-            empty_store(each.store, layout, tuple(each.schema))
+            empty_store(each.store, layout, tuple(each.schema), each.days)
             for each, layout in zip(self.inputs, self._layouts, strict=True)
         )
         return JoinState(stores, self._no_results())
@@ -125,7 +140,7 @@ class Join:
         for number, batch in enumerate(inputs):
             frame = can_match(batch.frame, self._plan.compared[number], self._plan.alike[number])
             store, layout = state.stores[number], self._layouts[number]
-            arrivals.append(arrive(store, Batch(frame), layout, clock, self._numbered[number]))
+            arrivals.append(arrive(store, frame, layout, clock, self._numbered[number]))
         born = self._births(arrivals)
         if state.results is None:
             results, output = None, [*born, *self._endings(arrivals)]
@@ -152,10 +167,10 @@ class Join:
         return frames
 
     def _endings(self, arrivals: Sequence[Arrivals]) -> list[pl.DataFrame]:
-        """Endings of results, found through the rows that ended; what an internal input ends does not matter."""
+        """Endings of results, found through the rows that ended on inputs that are not internal."""
         frames = []
         for origin, each in enumerate(arrivals):
-            if self.inputs[origin].internal:
+            if self.inputs[origin].internal or each.ghosts.is_empty():
                 continue
             rows = Partial.of(each.ghosts, internal=False).just_before()
             found = self._completed(origin, rows, arrivals, ending=True)
@@ -188,7 +203,7 @@ class Join:
         """The remembered results after the step, and the endings of those of which a row ended in it."""
         if born:
             columns = [*results.layout.schema, BORN, DIES]
-            results = results.insert(pl.concat([frame.select(columns) for frame in born]), clock)
+            results = results.insert(pl.concat([frame[columns] for frame in born]), clock)
         probes = []
         for name, each in zip(self._numbered, arrivals, strict=True):
             if name is not None and each.ghosts.height:
@@ -197,14 +212,13 @@ class Join:
                 probes.append((key, Probes(each.ghosts.select(name), (name,), ends - 1, ends)))
         taken = results.end_partners(probes, clock)
         rows = taken.rows
-        return taken.store, _results(rows.drop(LIFETIME), rows[ENDS].to_numpy(), rows[DIES].to_numpy(), -1)
+        return taken.store, _results(payload_of(rows), rows[ENDS].to_numpy(), rows[DIES].to_numpy(), -1)
 
     def _batch(self, frames: Sequence[pl.DataFrame]) -> Batch:
-        """The output: payloads in the order of the inputs, then lifetimes; endings of what dies anyway left out."""
+        """The output: payloads in the order of the inputs, then lifetimes."""
         schema = {name: dtype for each in self.inputs for name, dtype in each.schema.items()}
-        empty = Batch.empty(schema).frame
-        chosen = [frame.select(empty.columns).filter(pl.col(BORN) < pl.col(DIES)) for frame in frames]
-        return Batch(pl.concat([empty, *chosen], rechunk=True))
+        chosen = [frame[[*schema, *LIFETIME_COLUMNS]] for frame in frames]
+        return Batch(pl.concat(chosen, rechunk=True)) if chosen else Batch.empty(schema)
 
     @cached_property
     def _plan(self) -> JoinPlan:
@@ -212,7 +226,7 @@ class Join:
 
     @cached_property
     def _numbered(self) -> tuple[str | None, ...]:
-        """By input: the column that numbers its rows, where results must be found by the row they came from."""
+        """By input: the column that numbers its rows, where results are found by the row they came from."""
         internal = any(each.internal for each in self.inputs)
         return tuple(
             f"_row.{number}" if internal and not each.internal and each.store is Structure.ENDINGS else None
@@ -236,7 +250,7 @@ class Join:
 
 
 def _results(frame: pl.DataFrame, born: Instants, dies: Instants, sign: int) -> pl.DataFrame:
-    """Combinations as rows with lifetimes."""
-    return frame.with_columns(
-        pl.Series(BORN, born), pl.Series(DIES, dies), pl.lit(sign, dtype=pl.Int8).alias(SIGN)
-    )
+    """Combinations as rows with lifetimes; a result that dies when it would end needs no ending."""
+    signs = pl.Series(SIGN, np.full(len(born), sign, dtype=np.int8))
+    rows = frame.hstack([pl.Series(BORN, born), pl.Series(DIES, dies), signs])
+    return rows_where(rows, born < dies)

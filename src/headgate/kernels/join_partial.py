@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.join_plan import ProbeStep
-from headgate.kernels.state.store import ENDS, LIFETIME, Instants, Probes, Store
+from headgate.kernels.state.store import ENDS, Instants, Probes, Store, payload_of, rows_where
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import NEVER
 
@@ -37,7 +37,7 @@ class Partial:
         born, dies, ends = (rows[name].to_numpy() for name in (BORN, DIES, ENDS))
         if internal:
             dies = np.full(len(dies), NEVER, dtype=np.int64)
-        return Partial(rows.drop(LIFETIME), born, ends, dies)
+        return Partial(payload_of(rows), born, ends, dies)
 
     def just_before(self) -> Partial:
         """The rows as they are at the last instant before they end."""
@@ -81,6 +81,4 @@ class Partial:
         """The combinations for which a condition over the payload is true."""
         true = self.frame.select(condition.alias("true")).to_series().fill_null(False)
         keep = true.to_numpy()
-        if keep.all():
-            return self
-        return Partial(self.frame.filter(true), self.born[keep], self.ends[keep], self.dies[keep])
+        return Partial(rows_where(self.frame, keep), self.born[keep], self.ends[keep], self.dies[keep])

@@ -1,7 +1,7 @@
 """Keys: one 64-bit hash per row of some columns, and the equality that the hash only suspects.
 
-Equality is Spark SQL's: NaN equals NaN, -0.0 equals 0.0, and NULL equals nothing unless the caller says
-that two NULLs are the same value (as GROUP BY, DISTINCT and row identity do).
+Equality is Spark SQL's: NaN equals NaN, -0.0 equals 0.0, and NULL equals nothing unless the caller says that
+two NULLs are the same value (as GROUP BY, DISTINCT and row identity do).
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ def key_hash(frame: pl.DataFrame, columns: Sequence[str]) -> Hashes:
     """
     if not columns:
         return np.zeros(frame.height, dtype=np.uint64)
-    key = frame.select(_by_value(frame.schema[name], name) for name in columns)
-    hashes = key.to_series().hash(_SEED) if key.width == 1 else key.hash_rows(_SEED)
-    return hashes.to_numpy()
+    key = [_by_value(frame[name]).alias(str(place)) for place, name in enumerate(columns)]
+    return pl.DataFrame(key).hash_rows(_SEED).to_numpy()
 
 
 def has_null(frame: pl.DataFrame, columns: Sequence[str]) -> Mask:
@@ -52,14 +51,16 @@ def keys_equal(
         raise ValueError(f"frames of {left.height} and {right.height} rows cannot be compared row by row")
     equal = np.ones(left.height, dtype=np.bool_)
     for ours, theirs in zip(left_columns, right_columns, strict=True):
-        equal &= left[ours].eq_missing(right[theirs]).to_numpy()
+        one, other = left[ours], right[theirs]
+        # The plain comparison is the quicker one, but it answers NULL for NULL.
+        whole = one.null_count() == 0 and other.null_count() == 0
+        equal &= (one == other if whole else one.eq_missing(other)).to_numpy()
     return equal if null_equal else equal & ~has_null(left, left_columns)
 
 
-def _by_value(dtype: pl.DataType, name: str) -> pl.Expr:
+def _by_value(column: pl.Series) -> pl.Series:
     """The column as something whose hash follows from its values alone.
 
     A categorical hashes its code, and codes follow the order in which a process met the values.
     """
-    column = pl.col(name)
-    return column.cast(pl.String) if isinstance(dtype, (pl.Categorical, pl.Enum)) else column
+    return column.cast(pl.String) if isinstance(column.dtype, (pl.Categorical, pl.Enum)) else column

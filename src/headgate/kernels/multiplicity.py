@@ -21,7 +21,8 @@ import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.keys import Mask, key_hash, keys_equal
-from headgate.kernels.state.table import Ints, Table, Tables
+from headgate.kernels.state.store import rows_at
+from headgate.kernels.state.table import Ints, Table, Tables, columns_of
 from headgate.model.batch import BORN, DIES, SIGN
 from headgate.model.time import NEVER, Clock
 
@@ -61,12 +62,10 @@ def group(frame: pl.DataFrame, columns: Sequence[str], instants: Ints) -> Groups
         return Groups(order, codes, leaders)
     # Equal hashes are nearly always equal values. Where they are not, the rest of the hash gets a leader of
     # its own, and so on; then the rows have to be brought together again.
-    keys = frame.select(columns)
+    keys = columns_of(frame, columns)
     scattered = False
     while others.size:
-        same = keys_equal(
-            keys[order[others]], keys[leaders[codes[others]]], columns, columns, null_equal=True
-        )
+        same = _agree(keys, order[others], leaders[codes[others]])
         others = others[~same]
         if others.size:
             scattered = True
@@ -78,6 +77,11 @@ def group(frame: pl.DataFrame, columns: Sequence[str], instants: Ints) -> Groups
         together = np.argsort(codes, kind="stable")
         order, codes = order[together], codes[together]
     return Groups(order, codes, leaders)
+
+
+def _agree(keys: pl.DataFrame, one: Ints, other: Ints) -> Mask:
+    """Row by row, whether two lists of rows have the same values."""
+    return keys_equal(rows_at(keys, one), rows_at(keys, other), keys.columns, keys.columns, null_equal=True)
 
 
 def starts(codes: npt.NDArray[np.generic]) -> Mask:
@@ -170,10 +174,10 @@ class Multiplicity:
 
     def _counted(self, counts: Table, events: pl.DataFrame) -> tuple[Table, Changes]:
         groups, net = self._net(events, self._values)
-        values = events[groups.leaders].select(self._values) if self._values else events[groups.leaders]
+        values = rows_at(events, groups.leaders)
         codes, instants, deltas = net
         at = counts.find(values, self._values)
-        known = np.stack([counts.numbers(at, name, 0) for name in self._counts], axis=1)
+        known = np.stack(counts.numbers(at, self._counts, 0), axis=1)
         running = np.cumsum(deltas, axis=0)
         opens = np.flatnonzero(starts(codes))
         # What had been summed up before the value's first change belongs to other values.
@@ -182,8 +186,8 @@ class Multiplicity:
         before = after - deltas
         final = known.copy()
         final[codes] = after
-        moved = np.any(final != known, axis=1)
-        rows = values.filter(pl.Series(moved)).with_columns(
+        moved = np.flatnonzero(np.any(final != known, axis=1))
+        rows = rows_at(values, moved).with_columns(
             pl.Series(name, final[moved, number]) for number, name in enumerate(self._counts)
         )
         counts = counts.put(rows, at[moved], gone=~np.any(final[moved], axis=1))
@@ -191,9 +195,9 @@ class Multiplicity:
 
     def _waiting(self, waiting: Table, events: pl.DataFrame) -> Table:
         groups, (codes, _, deltas) = self._net(events, (*self._values, AT))
-        rows = events[groups.leaders[codes]]
+        rows = rows_at(events, groups.leaders[codes])
         at = waiting.find(rows, waiting.keys)
-        total = deltas + np.stack([waiting.numbers(at, name, 0) for name in self._counts], axis=1)
+        total = deltas + np.stack(waiting.numbers(at, self._counts, 0), axis=1)
         rows = rows.with_columns(
             pl.Series(name, total[:, number]) for number, name in enumerate(self._counts)
         )

@@ -23,6 +23,7 @@ import polars as pl
 from headgate.kernels.kernel import State
 from headgate.kernels.keys import Mask
 from headgate.kernels.multiplicity import group, starts
+from headgate.kernels.state.store import rows_at, rows_where
 from headgate.kernels.state.table import Ints, Table, Tables
 from headgate.kernels.tail import Tail
 from headgate.model.batch import BORN, DIES, SIGN, Batch
@@ -85,12 +86,12 @@ class PartitionedRowWindow:
         arrived, _ = state.parts["arrived"].expire(clock.after, clock.upto)
         slots, _ = state.parts["slots"].expire(clock.after, clock.upto)
         groups = group(batch.frame, self.partition, batch.frame[BORN].to_numpy())
-        frame = batch.frame[groups.order]
+        frame = rows_at(batch.frame, groups.order)
         born = frame[BORN].to_numpy()
         rank, size = _ranks(groups.codes)
-        partitions = frame[np.flatnonzero(starts(groups.codes))].select(self.partition)
+        partitions = rows_where(frame, starts(groups.codes)).select(self.partition)
         at = arrived.find(partitions, self.partition)
-        before = arrived.numbers(at, _ARRIVED, 0)
+        [before] = arrived.numbers(at, [_ARRIVED], 0)
         frame = frame.with_columns(pl.Series(_SLOT, (before[groups.codes] + rank) % self.count))
         dies = np.full(len(born), NEVER)
         pushed_inside = np.flatnonzero(rank + self.count < size)
@@ -108,7 +109,7 @@ class PartitionedRowWindow:
     ) -> tuple[Table, pl.DataFrame, Ints]:
         """The slots after the step; the rows that the first rows of each partition push out, and when."""
         columns = (*self.partition, _SLOT)
-        pushing, staying = frame.filter(pl.Series(first)), frame.filter(pl.Series(last))
+        pushing, staying = rows_where(frame, first), rows_where(frame, last)
         at = slots.find(pushing, columns)
         found = at >= 0
         pushed = slots.take(at[found]).select(list(self.schema))
@@ -143,6 +144,4 @@ def _announced(
     endings = pushed.with_columns(
         pl.lit(NEVER, dtype=pl.Int64).alias(DIES), pl.lit(-1, dtype=pl.Int8).alias(SIGN)
     )
-    return Batch(
-        pl.concat([births.select(columns), endings.select(columns)])
-    )
+    return Batch(pl.concat([births.select(columns), endings.select(columns)]))

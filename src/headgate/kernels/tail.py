@@ -17,10 +17,6 @@ import polars as pl
 
 from headgate.kernels.state.tiers import newest_to_merge
 
-# A chunk holds at most this share of n, so that the front leaves in pieces, or this many rows.
-_SHARE = 8
-_SMALL = 1024
-
 
 @dataclass(frozen=True, eq=False)
 class Tail:
@@ -81,9 +77,9 @@ class Tail:
     def _merged(
         self, pieces: tuple[tuple[int, pl.DataFrame], ...], now: int
     ) -> tuple[tuple[int, pl.DataFrame], ...]:
-        limit = min(max(_SMALL, self.length // _SHARE), self.length)
-        count = newest_to_merge([frame.height for _, frame in pieces], limit)
+        count = newest_to_merge([frame.height for _, frame in pieces])
         if count == 1:
             return pieces
-        together = pl.concat([frame for _, frame in pieces[-count:]], rechunk=True)
+        # Rows that have left at the front are not copied.
+        together = pl.concat([frame for _, frame in pieces[-count:]]).tail(self.length).rechunk()
         return (*pieces[:-count], (now, together))

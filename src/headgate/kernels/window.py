@@ -22,10 +22,11 @@ from typing import Literal
 
 import polars as pl
 
-from headgate.kernels.agenda import AT, Agenda
+from headgate.kernels.agenda import AT, Agenda, agendas
 from headgate.kernels.kernel import State
 from headgate.kernels.parts import Parts
 from headgate.kernels.rowwindow import PartitionedRowWindow, RowWindow
+from headgate.kernels.ticks import next_tick
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
@@ -110,12 +111,13 @@ class TimeWindow:
         return Parts({"births": Agenda({**self.schema, DIES: pl.Int64()}), "deaths": Agenda(self.schema)})
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> Parts:
-        return Parts({name: _agenda(part).restored(Parts.of(chunks, name)) for name, part in self.initial().named.items()})
+        parts = agendas(self.initial())
+        return Parts({name: part.restored(Parts.of(chunks, name)) for name, part in parts.items()})
 
     def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[Parts, Batch]:
         [batch] = inputs
-        assert isinstance(state, Parts)
-        births, deaths = (_agenda(state.named[name]) for name in ("births", "deaths"))
+        parts = agendas(state)
+        births, deaths = parts["births"], parts["deaths"]
         frame = self._lifetimes(batch.frame)
         if isinstance(self.spec, Range) and self.spec.slide is not None:
             births, due = births.advance(frame.rename({BORN: AT}), clock)
@@ -126,16 +128,20 @@ class TimeWindow:
         return Parts({"births": births, "deaths": deaths}), Batch(output)
 
     def _lifetimes(self, frame: pl.DataFrame) -> pl.DataFrame:
+        born = pl.col(BORN)
         match self.spec:
             case Unbounded():
                 return frame
             case Now():
-                return frame.with_columns((pl.col(BORN) + 1).alias(DIES))
-            case Range(length, None):
-                return frame.with_columns(_later(pl.col(BORN), length).alias(DIES))
+                return frame.with_columns((born + 1).alias(DIES))
             case Range(length, slide):
-                born, dies = _tick(pl.col(BORN), slide), _tick(_later(pl.col(BORN), length), slide)
-                return frame.with_columns(born.alias(BORN), dies.alias(DIES)).filter(pl.col(BORN) < pl.col(DIES))
+                dies = _later(born, length)
+                if slide is None:
+                    return frame.with_columns(dies.alias(DIES))
+                ticks = frame.with_columns(
+                    next_tick(born, slide).alias(BORN), next_tick(dies, slide).alias(DIES)
+                )
+                return ticks.filter(born < pl.col(DIES))
 
     def _with_endings(
         self, deaths: Agenda, output: pl.DataFrame, clock: Clock
@@ -150,16 +156,3 @@ class TimeWindow:
 def _later(instant: pl.Expr, length: int) -> pl.Expr:
     """An instant moved on, or NEVER if time ends before."""
     return pl.when(instant > NEVER - length).then(NEVER).otherwise(instant + length)
-
-
-def _tick(instant: pl.Expr, slide: int) -> pl.Expr:
-    """The first multiple of `slide` at or after each instant; the whole of time has no tick after NEVER."""
-    tick = -((-instant) // slide) * slide
-    return pl.when(instant > NEVER - slide).then(NEVER).otherwise(tick)
-
-
-def _agenda(state: State) -> Agenda:
-    assert isinstance(state, Agenda)
-    return state
-
-

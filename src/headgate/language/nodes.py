@@ -93,7 +93,7 @@ class PunctuatedBy(exp.Expression):
 
 
 class Using(exp.Expression):
-    """`USING parquet OPTIONS (path 'data/bids')`; `options` are (key, literal) pairs as Option nodes."""
+    """`USING parquet OPTIONS (path 'data/bids')`; `this` is the format's name, `options` are Option nodes."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "options": False}
 

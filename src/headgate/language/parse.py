@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -9,8 +10,8 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.language import nodes
+from headgate.language.base_parser import CqlSyntaxError
 from headgate.language.dialect import Cql
-from headgate.language.parser import CqlSyntaxError
 from headgate.model.errors import InputError, LanguageError, Place
 from headgate.model.source import SourceText, Span
 
@@ -18,6 +19,9 @@ LONGEST_TEXT = 1_000_000
 """Characters; longer is surely not something a person wrote, and parsing it would only burn memory."""
 
 MOST_NODES = 200_000
+
+MOST_LEVELS = 120
+"""Levels of a syntax tree: what is deeper would exhaust the stack of one of the passes that follow."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,16 @@ def parse(source: SourceText) -> tuple[Statement, ...]:
     text = source.text
     if len(text) > LONGEST_TEXT:
         raise InputError(
-            f"{source.name} has {len(text):,} characters; the longest text read is {LONGEST_TEXT:,}",
+            f"this text has {len(text):,} characters; the longest that is read has {LONGEST_TEXT:,}",
             remedy="split it into several files",
+            place=Place(source, Span(LONGEST_TEXT, LONGEST_TEXT)),
         )
     if "\x00" in text:
         at = text.index("\x00")
         raise InputError(
-            f"{source.name} is not text: it has a NUL character at offset {at}",
+            "this is not text: it has a NUL character",
             remedy="give a UTF-8 file of CQL statements",
+            place=Place(source, Span(at, at)),
         )
     statements = []
     for tokens in _split(_tokenize(source)):
@@ -54,7 +60,7 @@ def parse(source: SourceText) -> tuple[Statement, ...]:
         statements.append(Statement(_parse_one(source, tokens), source, span))
     if not statements:
         raise LanguageError(
-            f"{source.name} has no statements",
+            "there is no statement here",
             remedy="write CREATE STREAM … ; CREATE QUERY … AS SELECT … ;",
             place=Place(source, Span(0, 0)),
         )
@@ -63,14 +69,42 @@ def parse(source: SourceText) -> tuple[Statement, ...]:
 
 def _tokenize(source: SourceText) -> list[Token]:
     try:
-        return Cql().tokenize(source.text)
+        return _joined(Cql().tokenize(source.text), source.text)
     except TokenError as error:
-        at = min(getattr(error, "end", 0) or 0, max(0, len(source.text) - 1))
-        raise LanguageError(
-            "the text ends inside a string, a quoted name or a comment, or has a character that means nothing",
-            remedy="close the quote or the comment",
-            place=Place(source, Span(at, at + 1 if source.text else at)),
-        ) from error
+        raise _token_error(source, error) from error
+
+
+def _token_error(source: SourceText, error: TokenError) -> LanguageError:
+    cause = error.__cause__ or error
+    missing = re.fullmatch(r"Missing (.+) from \d+:(\d+)", str(cause), flags=re.DOTALL)
+    if missing is None:
+        at = min(error.end or 0, max(0, len(source.text) - 1))
+        return LanguageError("this cannot be read", place=Place(source, Span(at, at)))
+    closing, start = missing.group(1), min(int(missing.group(2)), len(source.text))
+    what = {"*/": "a comment", "`": "a quoted name"}.get(closing, "a string")
+    return LanguageError(
+        f"{what} begins here and does not end",
+        remedy=f"close it with {closing}",
+        place=Place(source, Span(start, start)),
+    )
+
+
+def _joined(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens with strings that touch made one: 'it''s' is a string with a quote in it."""
+    found: list[Token] = []
+    for token in tokens:
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.end] == text[token.start]
+        ):
+            whole = last.text + text[token.start] + token.text
+            found[-1] = Token(TokenType.STRING, whole, last.line, token.col, last.start, token.end)
+        else:
+            found.append(token)
+    return found
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
@@ -89,31 +123,47 @@ def _parse_one(source: SourceText, tokens: list[Token]) -> exp.Expr:
     try:
         trees = parser.parse(tokens, source.text)
     except CqlSyntaxError as error:
-        raise _syntax_error(source, error, whole) from error
+        raise _syntax_error(source, error) from error
     except RecursionError as error:
-        raise LanguageError(
-            "this statement is nested too deeply",
-            remedy="split it into several queries",
-            place=Place(source, Span(whole.start, whole.start + 1)),
-        ) from error
+        raise _too_deep(source, whole) from error
     except (ParseError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
         # sqlglot reports some malformed input by tripping over it: that is still the user's text.
         raise LanguageError("this statement cannot be read", place=Place(source, whole)) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
         raise LanguageError("expected one statement", place=Place(source, whole))
+    if _levels(trees[0]) > MOST_LEVELS:
+        raise _too_deep(source, whole)
     return trees[0]
 
 
-def _syntax_error(source: SourceText, error: CqlSyntaxError, whole: Span) -> LanguageError:
+def _levels(tree: exp.Expr) -> int:
+    """How deep the tree is; a chain of n operators of one kind has n levels."""
+    deepest, pending = 0, [(tree, 1)]
+    while pending:
+        node, level = pending.pop()
+        deepest = max(deepest, level)
+        pending.extend((child, level + 1) for child in node.iter_expressions())
+    return deepest
+
+
+def _too_deep(source: SourceText, whole: Span) -> LanguageError:
+    return LanguageError(
+        "this statement is nested too deeply, or chains too many operators",
+        remedy="write a long OR of equalities as IN (…); split the rest into several queries",
+        place=Place(source, Span(whole.start, whole.start)),
+    )
+
+
+def _syntax_error(source: SourceText, error: CqlSyntaxError) -> LanguageError:
     start, end = error.start, min(max(error.end, error.start), len(source.text))
     found = source.text[start:end]
-    message = error.message[:1].lower() + error.message[1:] if error.message[:2] != "AS" else error.message
-    if message.startswith(("expected", "expecting")):
-        at_end = end >= whole.end and not source.text[end : whole.end].strip()
-        if at_end and found and source.text[whole.end :].strip()[:1] in ("", ";"):
-            message += f"; the statement goes no further than {found!r}"
-        elif found and "not " not in message:
-            message += f", found {found!r}"
-    elif message.startswith(("invalid expression", "required keyword")):
-        message = f"this does not fit here: {found!r}" if found else "something is missing here"
-    return LanguageError(message, place=Place(source, Span(start, max(end, start))))
+    # sqlglot's own messages begin in upper case, and some of them quote its tokens.
+    message = error.message.split(" but got <Token")[0]
+    message = message[:1].lower() + message[1:]
+    if message.startswith(("invalid expression", "required ", "no expression")):
+        message = (
+            f"something is missing after {found!r}" if error.at_end else f"this does not fit here: {found!r}"
+        )
+    elif message.startswith(("expected", "expecting")):
+        message += f"; the statement ends after {found!r}" if error.at_end else f", found {found!r}"
+    return LanguageError(message, remedy=error.remedy, place=Place(source, Span(start, end)))

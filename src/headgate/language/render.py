@@ -11,10 +11,10 @@ from headgate.language.parse import Statement
 
 
 def render(tree: exp.Expr) -> str:
-    """One tree as CQL."""
-    return Cql().generate(tree)
+    """One tree as CQL, without the comments that it had."""
+    return Cql().generate(tree, comments=False)
 
 
 def render_all(statements: Iterable[Statement]) -> str:
-    """Statements as a file: one after another, each closed by a semicolon."""
-    return "".join(f"{render(statement.tree)};\n" for statement in statements)
+    """Statements as a file: each closed by a semicolon, an empty line between them."""
+    return "\n".join(f"{render(statement.tree)};\n" for statement in statements)

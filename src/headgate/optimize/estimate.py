@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from headgate.model.scalar import Scalar
 from headgate.model.time import SECOND
-from headgate.optimize.join_order import JoinInput, OrderChoice, choose_order, join_size
+from headgate.optimize.join_order import LARGEST, JoinInput, OrderChoice, choose_order, join_size
 from headgate.optimize.statistics import DEFAULT_DISTINCT, HORIZON, Statistics
 from headgate.plan.nodes import (
     Aggregate,
@@ -70,8 +70,14 @@ def estimate(plan: Node, statistics: Statistics) -> Estimates:
         if isinstance(node, Join):
             choice = choose_order(join_inputs(node, inputs))
             orders[node] = choice
-        edges[node] = _estimate(node, inputs, statistics)
+        edges[node] = _within_reason(_estimate(node, inputs, statistics))
     return Estimates(edges, orders)
+
+
+def _within_reason(edge: Estimate) -> Estimate:
+    """The estimate with numbers that can be multiplied with one another."""
+    rate, rows, endings = (min(value, LARGEST) for value in (edge.rate, edge.rows, edge.endings))
+    return replace(edge, rate=rate, rows=rows, endings=endings)
 
 
 def input_name(node: Node) -> str:
@@ -237,7 +243,10 @@ def _present(left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]) -
 @_estimate.register
 def _(node: SemiJoin, inputs: Sequence[Estimate], statistics: Statistics) -> Estimate:
     left, right = inputs
-    return _scaled(left, max(_present(left, right, node.keys), 1e-6))
+    present = max(_present(left, right, node.keys), 1e-6)
+    premature = 1 - (1 - left.premature) * (1 - right.premature)
+    endings = left.endings + right.endings * left.rows / max(right.rows, 1.0)
+    return replace(_scaled(replace(left, endings=endings), present), premature=premature)
 
 
 @_estimate.register
@@ -248,8 +257,7 @@ def _(node: Negation, inputs: Sequence[Estimate], statistics: Statistics) -> Est
     life = left.rows / max(left.rate, 1e-9)
     premature = 1 - math.exp(-right.rate * life / max(values, 1.0))
     rate = left.rate * absent + right.rate * left.rows / max(values, 1.0) * absent
-    bounded = left.bounded and right.bounded
-    return Estimate(rate, left.rows * absent, rate * premature, left.distinct, bounded, premature)
+    return Estimate(rate, left.rows * absent, rate * premature, left.distinct, left.bounded, premature)
 
 
 @_estimate.register

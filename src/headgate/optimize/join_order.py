@@ -11,6 +11,7 @@ order S1 S2 S3, new row of S2:   S2 ──► S1 ──► S3        cost = rate
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
@@ -18,7 +19,12 @@ from itertools import permutations, product
 EXHAUSTIVE_UP_TO = 6
 """Inputs; with more of them the heuristic decides."""
 
+MOST_ORDERS = 1000
+"""Orders that the heuristic looks at: it moves up as many of the fast inputs as this allows, at most three."""
+
 _FAST_STREAMS_MOVED = 3
+LARGEST = 1e60
+"""Products of sizes stop here, so that absurd statistics give large costs rather than infinite ones."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def order_cost(inputs: Sequence[JoinInput], order: Sequence[int]) -> float:
             if other == new:
                 continue
             accesses += partial * inputs[other].rows
-            partial *= inputs[other].rows / _shrink(so_far, inputs[other].distinct)
+            partial = min(partial * inputs[other].rows / _shrink(so_far, inputs[other].distinct), LARGEST)
             _merge(so_far, inputs[other].distinct)
         total += inputs[new].rate * accesses
     return total
@@ -75,10 +81,10 @@ def order_cost(inputs: Sequence[JoinInput], order: Sequence[int]) -> float:
 
 def join_size(inputs: Sequence[JoinInput], members: Iterable[int]) -> float:
     """Expected rows of the join of some inputs; values are uniform and contained in one another."""
-    size, so_far = 1.0, [None] * len(inputs[0].distinct) if inputs else []
-    distinct: list[float | None] = list(so_far)
+    size = 1.0
+    distinct: list[float | None] = [None] * len(inputs[0].distinct) if inputs else []
     for member in members:
-        size *= inputs[member].rows / _shrink(distinct, inputs[member].distinct)
+        size = min(size * inputs[member].rows / _shrink(distinct, inputs[member].distinct), LARGEST)
         _merge(distinct, inputs[member].distinct)
     return size
 
@@ -119,11 +125,13 @@ def fast_inputs(inputs: Sequence[JoinInput]) -> list[int]:
 
 
 def heuristic_orders(inputs: Sequence[JoinInput]) -> list[tuple[int, ...]]:
-    """The initial order and every order got from it by moving fast inputs up (about n^f of them)."""
+    """The initial order and every order got from it by moving fast inputs up: about n^f, at most MOST_ORDERS."""
     base = by_selectivity(inputs)
-    fast = [index for index in fast_inputs(inputs) if index in base]
-    found = {base: None}
+    fast = fast_inputs(inputs)
     choices = [range(base.index(index) + 1) for index in fast]
+    while math.prod(len(each) for each in choices) > MOST_ORDERS:
+        fast, choices = fast[:-1], choices[:-1]
+    found = {base: None}
     for places in product(*choices):
         order = list(base)
         for index, place in zip(fast, places, strict=True):

@@ -23,8 +23,8 @@ from headgate.plan.nodes import (
     Negation,
     Node,
     SemiJoin,
+    StreamScan,
     TableJoin,
-    TableScan,
     Window,
 )
 from headgate.plan.patterns import Edge, Edges, Pattern
@@ -136,8 +136,8 @@ def structure_for(edge: Edge, estimate: Estimate) -> tuple[str, int | None]:
 
 
 def partitions(rows: float) -> int:
-    """Calendar partitions: about the square root of the rows, so that none is long and none is empty."""
-    return int(min(_MOST_PARTITIONS, max(_LEAST_PARTITIONS, math.isqrt(int(max(rows, 0))) // 4)))
+    """Calendar partitions: a quarter of the square root of the rows, so that none is long and none is empty."""
+    return int(min(_MOST_PARTITIONS, max(_LEAST_PARTITIONS, math.sqrt(max(rows, 0.0)) // 4)))
 
 
 def row_bytes(node: Node) -> float:
@@ -162,7 +162,7 @@ def _sized(
 
 
 def _multimap(node: Node, edge: Edge, estimate: Estimate) -> StoredInput:
-    if isinstance(node, TableScan):
+    if not any(isinstance(each, StreamScan) for each in node.walk()):
         return _table(node, estimate)
     structure, parts = structure_for(edge, estimate)
     return _sized(node, structure, estimate, rows=estimate.rows if estimate.bounded else None, parts=parts)

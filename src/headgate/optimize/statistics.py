@@ -8,13 +8,15 @@ from typing import Any
 
 import yaml
 
-from headgate.model.errors import InputError
+from headgate.model.errors import InputError, Place
+from headgate.model.source import SourceText, Span
 from headgate.model.suggest import did_you_mean
 from headgate.plan.catalog import Catalog, QueryDef
 
 DEFAULT_RATE = 1.0
 DEFAULT_DISTINCT = 1000.0
 DEFAULT_TABLE_ROWS = 10_000.0
+_LARGEST = 1e15
 HORIZON = 3600.0
 """Seconds of history that an unbounded input is costed with; its state is still reported as unbounded."""
 
@@ -44,10 +46,7 @@ class Statistics:
 
 def read_statistics(text: str, name: str, catalog: Catalog) -> Statistics:
     """Statistics from YAML: `streams: {S1: {rate: 10, distinct: {a: 500}}}`; raises InputError with the path."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{name} is not YAML: {error}") from error
+    document = _document(text, name)
     streams = _mapping(_mapping(document, name, "the file").get("streams", {}), name, "streams")
     known = {d.name.casefold(): d for d in catalog.definitions.values() if not isinstance(d, QueryDef)}
     found: dict[str, StreamStatistics] = {}
@@ -79,6 +78,20 @@ def read_statistics(text: str, name: str, catalog: Catalog) -> Statistics:
     return Statistics(found, given=True)
 
 
+def _document(text: str, name: str) -> Any:
+    source = SourceText(name, text)
+    try:
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark.index if error.problem_mark is not None else 0
+        raise InputError(
+            f"this is not YAML: {error.problem or error.context}", place=Place(source, Span(at, at))
+        ) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # A date that does not exist and a document that is nested too deeply are not YAML's own errors.
+        raise InputError("this is not YAML that can be read", place=Place(source, Span(0, 0))) from error
+
+
 def _mapping(value: Any, name: str, where: str) -> Mapping[Any, Any]:
     if value is None:
         return {}
@@ -91,6 +104,6 @@ def _mapping(value: Any, name: str, where: str) -> Mapping[Any, Any]:
 
 
 def _number(value: Any, name: str, where: str, *, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < float("inf"):
-        raise InputError(f"{name}: {where} must be a number of at least {least:g}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= _LARGEST:
+        raise InputError(f"{name}: {where} must be a number from {least:g} to {_LARGEST:g}, not {value!r}")
     return float(value)

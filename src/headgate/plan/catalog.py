@@ -11,12 +11,18 @@ from sqlglot import exp
 from headgate.language import nodes
 from headgate.language.parse import Statement
 from headgate.model import types
-from headgate.model.errors import DeclarationError, NameResolutionError
+from headgate.model.errors import DeclarationError, NameResolutionError, UnsupportedError
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.plan.expressions import bind_over_columns
 from headgate.plan.sqltypes import arrow_type
+
+_COLUMN_CONSTRAINTS = (
+    exp.NotNullColumnConstraint,
+    exp.CheckColumnConstraint,
+    exp.CommentColumnConstraint,
+)
 
 AUTO = -1
 """The adherence of a constraint that shall be found by monitoring."""
@@ -173,7 +179,28 @@ def check_references(catalog: Catalog, statements: Iterable[Statement]) -> None:
                     remedy=did_you_mean(clause.args["parent"].name, known),
                     place=statement.place(clause.args["parent"]),
                 )
-            _columns(statement, clause.args["columns"], parent.columns)
+            referred = _columns(statement, clause.args["columns"], parent.columns)
+            child = catalog.find(statement.tree.this.name)
+            assert isinstance(child, StreamDef)
+            _same_types(statement, clause, child.columns, parent.columns, referred)
+
+
+def _same_types(
+    statement: Statement,
+    clause: exp.Expr,
+    columns: tuple[Column, ...],
+    parent: tuple[Column, ...],
+    referred: tuple[str, ...],
+) -> None:
+    own = _columns(statement, clause.expressions, columns)
+    types_of, parent_types = ({c.name: c.type for c in side} for side in (columns, parent))
+    for node, a, b in zip(clause.expressions, own, referred, strict=True):
+        if types.common_type(types_of[a], parent_types[b]) is None:
+            raise DeclarationError(
+                f"FOREIGN KEY: {a} is {types.spark_name(types_of[a])}, "
+                f"but {b} is {types.spark_name(parent_types[b])}",
+                place=statement.place(node),
+            )
 
 
 def _kind(definition: Definition | None) -> str:
@@ -220,10 +247,23 @@ def _declared_columns(statement: Statement, tree: exp.Expr) -> tuple[Column, ...
                 place=statement.place(each.this),
             )
         seen.add(name.casefold())
+        _refuse_constraints(statement, each)
         columns.append(Column(name, arrow_type(statement, each.args["kind"], place=each.this)))
     if not columns:
         raise DeclarationError(f"{tree.this.name} has no columns", place=statement.place(tree.this))
     return tuple(columns)
+
+
+def _refuse_constraints(statement: Statement, column: exp.Expr) -> None:
+    """Raises on what a column's declaration promises and nothing here would keep."""
+    for constraint in column.args.get("constraints") or []:
+        if not isinstance(constraint.args.get("kind"), _COLUMN_CONSTRAINTS):
+            words = constraint.sql(dialect="spark")
+            raise UnsupportedError(
+                f"{words} is not supported on a column",
+                remedy=f"write KEY ({column.this.name}) after the columns" if "KEY" in words else None,
+                place=statement.place(column.this),
+            )
 
 
 def _checks(statement: Statement, tree: exp.Expr, columns: tuple[Column, ...]) -> tuple[Scalar, ...]:
@@ -234,15 +274,23 @@ def _checks(statement: Statement, tree: exp.Expr, columns: tuple[Column, ...]) -
     )
 
 
-def _source(tree: exp.Expr) -> Source | None:
+def _source(statement: Statement, tree: exp.Expr) -> Source | None:
     for clause in tree.args.get("clauses") or []:
         if isinstance(clause, nodes.Using):
             options = tuple(
                 (option.args["this"], _option_text(option.args["value"]))
                 for option in clause.args.get("options") or []
             )
-            return Source(clause.this.name.lower(), options)
+            _once(statement, clause, [key for key, _ in options])
+            name: str = clause.args["this"]
+            return Source(name if "." in name else name.lower(), options)
     return None
+
+
+def _once(statement: Statement, clause: exp.Expr, keys: list[str]) -> None:
+    for index, key in enumerate(keys):
+        if key.casefold() in {each.casefold() for each in keys[:index]}:
+            raise DeclarationError(f"option {key} is given twice", place=statement.place(clause))
 
 
 def _option_text(value: exp.Expr) -> str:
@@ -315,7 +363,7 @@ def _stream(statement: Statement, tree: exp.Expr) -> StreamDef:
         references=tuple(references),
         punctuations=tuple(punctuations),
         checks=_checks(statement, tree, columns),
-        source=_source(tree),
+        source=_source(statement, tree),
     )
 
 
@@ -343,5 +391,5 @@ def _table(statement: Statement, tree: exp.Expr) -> TableDef:
         retroactive=not tree.args.get("non_retroactive"),
         keys=keys,
         checks=_checks(statement, tree, columns),
-        source=_source(tree),
+        source=_source(statement, tree),
     )

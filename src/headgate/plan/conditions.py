@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headgate.language import nodes as syntax
 from headgate.language.parse import Statement
-from headgate.model.errors import UnsupportedError
+from headgate.model.errors import MeaninglessError, NameResolutionError, UnsupportedError
 from headgate.model.suggest import did_you_mean
 from headgate.plan.scope import Scope
 
@@ -52,11 +52,20 @@ def subquery_of(part: exp.Expr) -> Existence | None:
     return None
 
 
-def drop_rstream(select: exp.Select) -> None:
-    """`EXISTS (SELECT RSTREAM(*) …)` asks about the relation itself: the keyword adds nothing there."""
-    emit = next((item for item in select.expressions if isinstance(item, syntax.Emit)), None)
-    if emit is not None and emit.args["kind"] == "RSTREAM" and not emit.args.get("restore"):
-        select.set("expressions", emit.expressions)
+def without_rstream(query: exp.Expr, statement: Statement) -> exp.Expr:
+    """The query behind EXISTS or IN as a relation: RSTREAM adds nothing there, ISTREAM and its like do not fit."""
+    emit = next((item for item in query.expressions if isinstance(item, syntax.Emit)), None)
+    if not isinstance(query, exp.Select) or emit is None:
+        return query
+    if emit.args["kind"] != "RSTREAM" or emit.args.get("restore"):
+        raise MeaninglessError(
+            f"EXISTS and IN ask about a relation; {emit.args['kind']} makes a stream of it",
+            remedy="list the columns alone",
+            place=statement.place(emit),
+        )
+    plain = query.copy()
+    plain.set("expressions", [each.copy() for each in emit.expressions])
+    return plain
 
 
 def of_joins(tree: exp.Select, scope: Scope, statement: Statement) -> Iterator[exp.Expr]:
@@ -80,7 +89,7 @@ def _using(name: exp.Expr, scope: Scope, index: int, statement: Statement) -> ex
     right = sources[index]
     left = [s for s in sources[:index] if scope.find(s, name.name)]
     if not left or not scope.find(right, name.name):
-        raise UnsupportedError(
+        raise NameResolutionError(
             f"USING ({name.name}): both sides need a column of that name",
             remedy=did_you_mean(name.name, [v.bare for v in scope.visible]),
             place=statement.place(name),

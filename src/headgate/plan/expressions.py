@@ -118,14 +118,24 @@ class ExpressionBinder:
     # -- leaves -----------------------------------------------------------------------------------
 
     def _column(self, node: exp.Column) -> Scalar:
-        if node.table and not self.scope.resolve(node.table, node.name):
-            # st.x: the field of a struct column, unless an input has that name.
-            holders = self.scope.resolve(None, node.table)
-            if len(holders) == 1 and pa.types.is_struct(holders[0].column.type):
-                holder = holders[0].column
-                return self._field(Scalar.column(holder.name, holder.type), node.name, node)
-        column = self.scope.column(node, self.statement)
-        return Scalar.column(column.name, column.type)
+        """`a`, `s.a`, and for structs `st.x`, `s.st.x`, `s.st.x.y`: the input's name goes before the column's."""
+        source, *rest = node.parts
+        if rest and self.scope.resolve(source.name, rest[0].name):
+            column, *fields = rest
+            name = exp.Column(this=column.copy(), table=source.copy())
+        elif len(rest) == 1 and not self._is_struct(source.name):
+            name, fields = node, []
+        else:
+            name, fields = exp.Column(this=source.copy()), rest
+        found = self.scope.column(name, self.statement)
+        value = Scalar.column(found.name, found.type)
+        for each in fields:
+            value = self._field(value, each.name, node)
+        return value
+
+    def _is_struct(self, name: str) -> bool:
+        found = self.scope.resolve(None, name)
+        return len(found) == 1 and bool(pa.types.is_struct(found[0].column.type))
 
     def _field(self, holder: Scalar, name: str, node: exp.Expr) -> Scalar:
         if not pa.types.is_struct(holder.type):
@@ -146,7 +156,12 @@ class ExpressionBinder:
         if len(node.expressions) != 1 or not pa.types.is_list(holder.type):
             raise self._mismatch(f"[…] needs an ARRAY, not {types.spark_name(holder.type)}", node)
         index = self._integer(node.expressions[0])
-        bracket = exp.Bracket(this=holder.expression, expressions=[index.expression])
+        bracket = exp.Bracket(
+            this=holder.expression,
+            expressions=[index.expression],
+            offset=node.args.get("offset"),
+            safe=node.args.get("safe"),
+        )
         return Scalar(bracket, holder.type.value_type)
 
     def _interval(self, node: exp.Interval) -> Scalar:
@@ -167,7 +182,7 @@ class ExpressionBinder:
     def _cast(self, node: exp.Cast) -> Scalar:
         inner = self._bind(node.this)
         target = arrow_type(self.statement, node.args["to"], place=node.this)
-        if types.is_nested(target) != types.is_nested(inner.type) and inner.type != types.NULL:
+        if not _castable(inner.type, target):
             raise self._mismatch(
                 f"{types.spark_name(inner.type)} cannot be cast to {types.spark_name(target)}", node
             )
@@ -320,14 +335,17 @@ class ExpressionBinder:
         for key, kind in signature.arguments.items():
             given = node.args.get(key)
             items = given if isinstance(given, list) else [given]
+            kinds = kind.split(",")
             bound[key] = [
-                self._argument(each, kind, signature) for each in items if isinstance(each, exp.Expr)
+                self._argument(each, kinds[min(place, len(kinds) - 1)], signature)
+                for place, each in enumerate(items)
+                if isinstance(each, exp.Expr)
             ]
+        meeting = [key for key, kind in signature.arguments.items() if kind in ("same", "same_number")]
+        if meeting:
+            met = iter(self.meet([value for key in meeting for value in bound[key]], node))
+            bound |= {key: [next(met) for _ in bound[key]] for key in meeting}
         values = [value for found in bound.values() for value in found]
-        if "same" in signature.arguments.values():
-            met = iter(self.meet(values, node))
-            bound = {key: [next(met) for _ in found] for key, found in bound.items()}
-            values = [value for found in bound.values() for value in found]
         args: dict[str, object] = {}
         for key, given in node.args.items():
             expressions = [value.expression for value in bound.get(key, ())]
@@ -335,6 +353,11 @@ class ExpressionBinder:
                 args[key] = expressions
             elif expressions:
                 args[key] = expressions[0]
+            elif isinstance(given, exp.Expr) and given.find(exp.Column):
+                raise UnsupportedError(
+                    f"{signature.name} takes a constant for {_quote(given)}",
+                    place=self.statement.place(given),
+                )
             else:
                 args[key] = given.copy() if isinstance(given, exp.Expr) else given
         dtypes = [value.type for value in values]
@@ -349,9 +372,13 @@ class ExpressionBinder:
                 value = self._bind(node)
                 self._demand(types.is_numeric(value.type), f"{signature.name} needs a number", value, node)
                 return convert(value, types.DOUBLE)
-            case "number":
+            case "number" | "same_number":
                 value = self._bind(node)
                 self._demand(types.is_numeric(value.type), f"{signature.name} needs a number", value, node)
+                return value
+            case "array":
+                value = self._bind(node)
+                self._demand(pa.types.is_list(value.type), f"{signature.name} needs an ARRAY", value, node)
                 return value
             case "integer":
                 return self._integer(node)
@@ -446,6 +473,24 @@ def _text_as_time(values: Sequence[Scalar]) -> pa.DataType | None:
         elif not (isinstance(value.expression, exp.Literal) and value.expression.is_string):
             return None
     return target
+
+
+def _castable(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether CAST turns one type into the other, as in Spark SQL."""
+    if types.NULL in (source, target) or source == target:
+        return True
+    if types.is_nested(source) or types.is_nested(target):
+        return types.is_nested(source) and types.is_nested(target)
+    if types.STRING in (source, target):
+        return True
+    kinds = {_cast_kind(source), _cast_kind(target)}
+    return len(kinds) == 1 or kinds in ({"number", "boolean"}, {"number", "timestamp"}, {"date", "timestamp"})
+
+
+def _cast_kind(dtype: pa.DataType) -> str:
+    if types.is_numeric(dtype):
+        return "number"
+    return "timestamp" if types.is_timestamp(dtype) else types.spark_name(dtype).lower()
 
 
 def _is_number(text: str) -> bool:

@@ -18,8 +18,9 @@ Result: TypeAlias = "pa.DataType | Callable[[Sequence[pa.DataType]], pa.DataType
 class Signature:
     """Kinds of the arguments by sqlglot's argument name, and the type of the result.
 
-    Kinds: `string`, `number`, `double`, `integer`, `date`, `timestamp`, `boolean`, `any`, and `same` (all
-    arguments of that kind meet in one type). `name` is the spelling that users know.
+    Kinds: `string`, `number`, `double`, `integer`, `date`, `timestamp`, `boolean`, `array`, `any`, `same` (all
+    arguments of that kind meet in one type) and `same_number` (in a number). Several with commas between them
+    are for one argument of a list each. `name` is the spelling that users know.
     """
 
     name: str
@@ -29,6 +30,14 @@ class Signature:
 
 def _first(dtypes: Sequence[pa.DataType]) -> pa.DataType:
     return dtypes[0]
+
+
+def _element(dtypes: Sequence[pa.DataType]) -> pa.DataType:
+    return dtypes[0].value_type
+
+
+def _last(dtypes: Sequence[pa.DataType]) -> pa.DataType:
+    return dtypes[-1]
 
 
 def _rounded(dtypes: Sequence[pa.DataType]) -> pa.DataType:
@@ -96,11 +105,82 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.Coalesce: Signature("coalesce", {"this": "same", "expressions": "same"}, _first),
     exp.Nullif: Signature("nullif", {"this": "same", "expression": "same"}, _first),
     exp.Concat: Signature("concat", {"expressions": "string"}, types.STRING),
+    exp.Nvl2: Signature("nvl2", {"this": "any", "true": "same", "false": "same"}, _last),
+    exp.IsNan: Signature("isnan", {"this": "double"}, types.BOOLEAN),
+    exp.Nanvl: Signature("nanvl", {"this": "double", "expression": "double"}, types.DOUBLE),
+    exp.EqualNull: Signature("equal_null", {"this": "same", "expression": "same"}, types.BOOLEAN),
+    exp.Negative: Signature("negative", {"this": "number"}, _first),
+    exp.SafeAdd: Signature("try_add", {"this": "same_number", "expression": "same_number"}, _first),
+    exp.SafeSubtract: Signature("try_subtract", {"this": "same_number", "expression": "same_number"}, _first),
+    exp.SafeMultiply: Signature("try_multiply", {"this": "same_number", "expression": "same_number"}, _first),
+    exp.SafeDivide: Signature("try_divide", {"this": "double", "expression": "double"}, types.DOUBLE),
+    exp.Rint: _math("rint"),
+    exp.Cbrt: _math("cbrt"),
+    exp.Sin: _math("sin"),
+    exp.Cos: _math("cos"),
+    exp.Tan: _math("tan"),
+    exp.Asin: _math("asin"),
+    exp.Acos: _math("acos"),
+    exp.Atan: _math("atan"),
+    exp.Atan2: Signature("atan2", {"this": "double", "expression": "double"}, types.DOUBLE),
+    exp.Degrees: _math("degrees"),
+    exp.Radians: _math("radians"),
+    exp.Pi: Signature("pi", {}, types.DOUBLE),
+    exp.ConcatWs: Signature("concat_ws", {"expressions": "string"}, types.STRING),
+    exp.Initcap: _string("initcap"),
+    exp.Left: Signature("left", {"this": "string", "expression": "integer"}, types.STRING),
+    exp.Right: Signature("right", {"this": "string", "expression": "integer"}, types.STRING),
+    exp.Translate: _string("translate", "from_", "to"),
+    exp.Repeat: Signature("repeat", {"this": "string", "times": "integer"}, types.STRING),
+    exp.Space: Signature("space", {"this": "integer"}, types.STRING),
+    exp.RegexpSplit: Signature("split", {"this": "string", "expression": "string"}, pa.list_(types.STRING)),
+    exp.SplitPart: Signature(
+        "split_part", {"this": "string", "delimiter": "string", "part_index": "integer"}, types.STRING
+    ),
+    exp.Quarter: _part("quarter"),
+    exp.DayOfMonth: Signature("dayofmonth", {"this": "date"}, types.INT),
+    exp.DayOfWeek: Signature("dayofweek", {"this": "date"}, types.INT),
+    exp.DayOfYear: Signature("dayofyear", {"this": "date"}, types.INT),
+    exp.WeekOfYear: Signature("weekofyear", {"this": "date"}, types.INT),
+    exp.DateTrunc: Signature("trunc", {"this": "date"}, types.DATE),
+    exp.StrToTime: Signature("to_timestamp", {"this": "string"}, types.TIMESTAMP),
+    exp.StrToUnix: Signature("unix_timestamp", {"this": "timestamp"}, types.BIGINT),
+    exp.UnixSeconds: Signature("unix_seconds", {"this": "timestamp"}, types.BIGINT),
+    exp.UnixMillis: Signature("unix_millis", {"this": "timestamp"}, types.BIGINT),
+    exp.UnixMicros: Signature("unix_micros", {"this": "timestamp"}, types.BIGINT),
+    exp.UnixDate: Signature("unix_date", {"this": "date"}, types.INT),
+    exp.DateFromUnixDate: Signature("date_from_unix_date", {"this": "integer"}, types.DATE),
+    exp.UnixToStr: Signature("from_unixtime", {"this": "integer"}, types.STRING),
+    exp.TimeToStr: Signature("date_format", {"this": "timestamp"}, types.STRING),
+    exp.TimeStrToTime: Signature("timestamp", {"this": "timestamp"}, types.TIMESTAMP),
+    exp.TimestampDiff: Signature(
+        "timestampdiff", {"this": "timestamp", "expression": "timestamp"}, types.BIGINT
+    ),
+    exp.TimestampAdd: Signature("timestampadd", {"this": "timestamp", "expression": "integer"}, _first),
+    exp.TsOrDsAdd: Signature("date_add", {"this": "date", "expression": "integer"}, types.DATE),
+    exp.AddMonths: Signature("add_months", {"this": "date", "expression": "integer"}, types.DATE),
+    exp.LastDay: Signature("last_day", {"this": "date"}, types.DATE),
+    exp.ArraySize: Signature("size", {"this": "array"}, types.INT),
     exp.DPipe: Signature("||", {"this": "string", "expression": "string"}, types.STRING),
 }
 
 BY_NAME: Mapping[str, Signature] = {
-    "pmod": Signature("pmod", {"expressions": "same"}, _first),
+    "pmod": Signature("pmod", {"expressions": "same_number"}, _first),
+    "try_mod": Signature("try_mod", {"expressions": "same_number"}, _first),
+    "isnull": Signature("isnull", {"expressions": "any"}, types.BOOLEAN),
+    "isnotnull": Signature("isnotnull", {"expressions": "any"}, types.BOOLEAN),
+    "positive": Signature("positive", {"expressions": "number"}, _first),
+    "bround": Signature("bround", {"expressions": "number,integer"}, _first),
+    "get": Signature("get", {"expressions": "array,integer"}, _element),
+    "log1p": Signature("log1p", {"expressions": "double"}, types.DOUBLE),
+    "e": Signature("e", {}, types.DOUBLE),
+    "btrim": Signature("btrim", {"expressions": "string"}, types.STRING),
+    "weekday": Signature("weekday", {"expressions": "timestamp"}, types.INT),
+    "timestamp_seconds": Signature("timestamp_seconds", {"expressions": "integer"}, types.TIMESTAMP),
+    "timestamp_millis": Signature("timestamp_millis", {"expressions": "integer"}, types.TIMESTAMP),
+    "timestamp_micros": Signature("timestamp_micros", {"expressions": "integer"}, types.TIMESTAMP),
+    "make_date": Signature("make_date", {"expressions": "integer"}, types.DATE),
+    "cardinality": Signature("cardinality", {"expressions": "array"}, types.INT),
 }
 """Functions that sqlglot has no class for, by lower-case name."""
 

@@ -79,7 +79,7 @@ def bind_grouping(
     key_columns = {scalar.expression: shape.column(scalar, "key") for scalar in keys}
     bound_calls = {id(call): shape.call(call) for call in calls}
     unique = {call.show(): call for call in bound_calls.values()}
-    projected = Project(input, tuple(shape.outputs.values())) if shape.outputs else Project(input, ())
+    projected = Project(input, tuple(shape.outputs.values())) if shape.outputs else input
     node: Node = Aggregate(projected, tuple(key_columns.values()), tuple(unique.values()))
     reader = _reader(node, key_columns, bound_calls, binder)
     if having:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from headgate.model import types
 from headgate.model.scalar import Scalar, column, conjunction
+from headgate.plan.expressions import comparison
 from headgate.plan.nodes import (
     Filter,
     Join,
@@ -29,6 +30,7 @@ from headgate.plan.nodes import (
     Window,
     _Matching,
 )
+from headgate.plan.patterns import Pattern, label
 from headgate.plan.sqltypes import from_sql
 
 
@@ -38,7 +40,7 @@ def normalize(node: Node) -> Node:
         case Filter() | Project() | Join():
             return _block(node)
         case SemiJoin() | Negation():
-            return _matching(node.with_inputs([normalize(each) for each in node.inputs]))
+            return _matching(node)
     return node.with_inputs([normalize(each) for each in node.inputs])
 
 
@@ -89,7 +91,7 @@ def _gather(node: Node) -> _Block:
             return replace(inner, outputs=outputs)
         case Join():
             members: list[Node] = []
-            predicates: list[Scalar] = list(node.residual)
+            predicates: list[Scalar] = [*_equalities(node), *node.residual]
             rename: dict[str, exp.Expr] = {}
             for member in node.members:
                 inner = _gather(member)
@@ -107,6 +109,15 @@ def _gather(node: Node) -> _Block:
             )
             return _Block(tuple(members), tuple(predicates), outputs)
     return _Block((normalize(node),), (), None)
+
+
+def _equalities(node: Join) -> list[Scalar]:
+    """The equality classes of a join as predicates."""
+    return [
+        comparison(exp.EQ, *(Scalar.column(name, node.type_of(name)) for name in (group[0], other)))
+        for group in node.equalities
+        for other in group[1:]
+    ]
 
 
 def _has_own_names(node: Node) -> bool:
@@ -182,6 +193,8 @@ def _assemble(members: Iterable[Node], predicates: Iterable[Scalar]) -> Node:
             residual.append(predicate)
     for predicate in [each for found in local for each in found]:
         _spread(predicate, classes, parts, local)
+    for index, part in enumerate(parts):
+        local[index] += _equal_within(part, classes)
     parts = [
         Filter(part, conjunction(_unique(found))) if found else part
         for part, found in zip(parts, local, strict=True)
@@ -200,8 +213,26 @@ def _spread(predicate: Scalar, classes: _Classes, parts: list[Node], local: list
                 local[index].append(predicate.rename({name: other}))
 
 
+def _equal_within(part: Node, classes: _Classes) -> list[Scalar]:
+    """Equalities between columns of one member, whatever other member they come by: s.a = t.x and s.b = t.x."""
+    found = []
+    for group in classes.groups():
+        first, *others = [name for name in group if name in part.names] or [""]
+        dtype = part.type_of(first) if others else types.NULL
+        found += [
+            comparison(exp.EQ, Scalar.column(first, dtype), Scalar.column(other, dtype)) for other in others
+        ]
+    return found
+
+
 def _unique(predicates: list[Scalar]) -> list[Scalar]:
-    return list({predicate.expression: predicate for predicate in predicates}.values())
+    """The predicates without repeats; a = b and b = a are the same."""
+    found: dict[object, Scalar] = {}
+    for predicate in predicates:
+        node = predicate.expression
+        sides = frozenset((node.this, node.expression)) if isinstance(node, exp.EQ) else node
+        found.setdefault(sides, predicate)
+    return list(found.values())
 
 
 def _join(parts: list[Node], classes: _Classes, residual: list[Scalar]) -> Node:
@@ -210,7 +241,9 @@ def _join(parts: list[Node], classes: _Classes, residual: list[Scalar]) -> Node:
     streams = [part for part in parts if not _is_table(part)]
     if not streams:
         return tables[0] if len(tables) == 1 else _multiway(tables, classes, residual)
-    for table in tables:
+    while tables:
+        table = min(tables, key=lambda each: _hanging_order(each, streams, classes))
+        tables = [each for each in tables if each is not table]
         streams, residual = _hang(table, streams, classes, residual)
     if len(streams) == 1 and not _links(streams[0], streams[0], classes):
         node = streams[0]
@@ -227,20 +260,27 @@ def _is_table(node: Node) -> bool:
     return False
 
 
+def _hanging_order(table: Node, streams: list[Node], classes: _Classes) -> tuple[bool, bool]:
+    """Non-retroactive tables come first, because none can hang above a retroactive one; then those with a key."""
+    (scan,) = (each for each in table.walk() if isinstance(each, TableScan))
+    return scan.table.retroactive, not any(_links(stream, table, classes) for stream in streams)
+
+
 def _hang(
     table: Node, streams: list[Node], classes: _Classes, residual: list[Scalar]
 ) -> tuple[list[Node], list[Scalar]]:
-    """Joins a table to the first stream member that it is linked with, or to the join of them all."""
-    about = [part for part in residual if part.columns & table.names]
+    """Joins a table to a stream member that it is linked with, if it can one without endings."""
+    choices = []
     for index, stream in enumerate(streams):
         reach = stream.names | table.names
         keys = _links(stream, table, classes)
-        mine = [part for part in about if part.columns <= reach]
-        if keys or mine:
-            joined = TableJoin(stream, table, keys, tuple(mine))
-            rest = [part for part in residual if not any(part is each for each in mine)]
-            return [*streams[:index], joined, *streams[index + 1 :]], rest
-    return [TableJoin(streams[0], table, (), ()), *streams[1:]], residual
+        mine = [part for part in residual if part.columns & table.names and part.columns <= reach]
+        ends = label(stream)[stream].pattern == Pattern.STR
+        choices.append((not (keys or mine), ends, index, keys, mine))
+    _, _, index, keys, mine = min(choices, key=lambda choice: choice[:3])
+    joined = TableJoin(streams[index], table, keys, tuple(mine))
+    rest = [part for part in residual if not any(part is each for each in mine)]
+    return [*streams[:index], joined, *streams[index + 1 :]], rest
 
 
 def _links(left: Node, right: Node, classes: _Classes) -> tuple[tuple[str, str], ...]:
@@ -296,27 +336,30 @@ def with_key(node: Node, side: Scalar) -> tuple[Node, str]:
 
 def _matching(node: SemiJoin | Negation) -> Node:
     """A semi join or negation whose equalities have become keys and whose one-sided conditions have moved."""
-    left, right = node.left, node.right
+    on_right = [part for part in node.residual if part.columns <= node.right.names]
+    on_left = [
+        part
+        for part in node.residual
+        if isinstance(node, SemiJoin) and part.columns <= node.left.names and part not in on_right
+    ]
+    left = normalize(Filter(node.left, conjunction(on_left)) if on_left else node.left)
+    right = normalize(Filter(node.right, conjunction(on_right)) if on_right else node.right)
     keys, residual = list(node.keys), []
-    on_left: list[Scalar] = []
-    on_right: list[Scalar] = []
     for part in node.residual:
+        if part in on_left or part in on_right:
+            continue
         sides = equality_sides(part)
-        if part.columns <= right.names:
-            on_right.append(part)
-        elif part.columns <= left.names and isinstance(node, SemiJoin):
-            on_left.append(part)
-        elif sides and _crosses(sides, left, right):
+        if sides and _crosses(sides, left, right):
             a, b = sides if sides[0].columns <= left.names else (sides[1], sides[0])
             left, left_key = (left, a.expression.name) if a.is_column else with_key(left, a)
             right, right_key = (right, b.expression.name) if b.is_column else with_key(right, b)
-            keys.append((left_key, right_key))
-        else:
-            residual.append(part)
-    if on_right:
-        right = normalize(Filter(right, conjunction(on_right)))
-    if on_left:
-        left = normalize(Filter(left, conjunction(on_left)))
+            if (left_key, right_key) in keys:
+                continue
+            if all(left_key != a_key and right_key != b_key for a_key, b_key in keys):
+                keys.append((left_key, right_key))
+                continue
+        # A column is a key once; further equalities on it are conditions like any other.
+        residual.append(part)
     matched: _Matching = replace(node, left=left, right=right, keys=tuple(keys), residual=tuple(residual))
     if [c.name for c in matched.schema] == [c.name for c in node.schema]:
         return matched

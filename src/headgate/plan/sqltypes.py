@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 from sqlglot import exp
 
@@ -40,7 +42,7 @@ def arrow_type(statement: Statement, node: exp.Expr, *, place: exp.Expr | None =
     dtype = from_sql(node)
     if dtype is None:
         raise UnsupportedError(
-            f"there is no type {node.sql(dialect='spark')}",
+            f"there is no type {node.sql()}",
             remedy="types are those of Spark SQL: BIGINT, DOUBLE, STRING, TIMESTAMP, DECIMAL(p, s), ARRAY<…>, …",
             place=statement.place(place or node),
         )
@@ -51,12 +53,15 @@ def from_sql(node: exp.Expr) -> pa.DataType | None:
     """The Arrow type that a SQL type means; None if Headgate does not have it."""
     assert isinstance(node, exp.DataType)
     kind = node.this
-    if kind in _PLAIN:
-        return _PLAIN[kind]
     inner = node.expressions
+    if kind in _PLAIN:
+        return _PLAIN[kind] if all(each.name.isdigit() for each in inner) else None
     match kind:
         case _T.DECIMAL:
-            numbers = [int(parameter.this.name) for parameter in inner]
+            digits = [each.name for each in inner]
+            if len(digits) > 2 or not all(each.isdigit() and len(each) < 5 for each in digits):
+                return None
+            numbers = [int(each) for each in digits]
             precision, scale = (*numbers, 0)[:2] if numbers else (10, 0)
             if 1 <= precision <= _MOST_DIGITS and 0 <= scale <= precision:
                 return pa.decimal128(precision, scale)
@@ -74,4 +79,9 @@ def from_sql(node: exp.Expr) -> pa.DataType | None:
 
 def sql_type(dtype: pa.DataType) -> exp.DataType:
     """The SQL type for an Arrow type, for explicit casts."""
-    return exp.DataType.build(types.spark_name(dtype), dialect="spark")
+    return _parsed(types.spark_name(dtype)).copy()
+
+
+@cache
+def _parsed(name: str) -> exp.DataType:
+    return exp.DataType.build(name, dialect="spark")

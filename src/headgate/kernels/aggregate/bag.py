@@ -1,7 +1,7 @@
 """Bag: the values of one argument in each group with their multiplicities, now and in the deaths announced.
 
-What DISTINCT, MEDIAN, QUANTILE and TOP need, and MIN and MAX where lifetimes may be taken back. A step turns the
-changes into *histories*: for each (group, value) that changes, its multiplicity from point to point.
+What DISTINCT, MEDIAN, QUANTILE and TOP need, and MIN and MAX where lifetimes may be taken back. A step turns
+the changes into *histories*: for each (group, value) that changes, its multiplicity from point to point.
 
 ```
 points of the group   p0    p1    p2    p3    p4         first = p0, end = p5
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from headgate.kernels.aggregate.coding import code_type, searchable
+from headgate.kernels.aggregate.coding import code_type, order_keys, searchable, taken
 from headgate.kernels.aggregate.pending import AT, Pending
 from headgate.kernels.aggregate.points import Points, pair_key
 from headgate.kernels.aggregate.tally import COUNT, GROUP, VALUE, Entries, Tally
@@ -127,7 +127,7 @@ class Bag:
         total = np.cumsum(change)
         first = np.searchsorted(pair, np.arange(pairs.size))
         offset = before - (total[first] - change[first]) if first.size else before
-        known = Entries(pairs.group, pairs.value, before)
+        known = Entries(pairs.group, pairs.codes, before)
         return Histories(points, known, pair, point, change, total + offset[pair])
 
     def advance(self, histories: Histories, groups: Ints, upto: int) -> Bag:
@@ -135,22 +135,20 @@ class Bag:
         pairs = histories.pairs
         sums = np.zeros(pairs.size, dtype=np.int64)
         np.add.at(sums, histories.pair, histories.change)
-        changes = Entries(groups[pairs.group], pairs.value, sums)
+        changes = Entries(groups[pairs.group], pairs.codes, sums)
         return replace(self, tally=self.tally.add(changes, upto))
 
     def nothing(self) -> Entries:
         """No entries, of the right type."""
         none = np.empty(0, dtype=np.int64)
-        return Entries(none, pl.Series(VALUE, [], dtype=code_type(self.dtype)), none)
+        return Entries(none, searchable(pl.Series(VALUE, [], dtype=code_type(self.dtype))), none)
 
 
 def _by_pair(changes: Changes, points: Points) -> tuple[Ints, Ints, Ints, Entries]:
     """Changes sorted by pair and point and added up, as columns (pair, point, change), and the pairs."""
     group = points.group[changes.point]
-    codes = searchable(changes.value)
-    if isinstance(codes, pl.Series):
-        codes = codes.rank("dense").cast(pl.Int64).to_numpy()
-    key = pair_key(pair_key(group, codes), changes.point)
+    rank = order_keys(changes.value, largest=False)
+    key = pair_key(pair_key(group, rank), changes.point)
     order = np.argsort(key)
     ordered = key[order]
     new = np.ones(order.size, dtype=np.bool_)
@@ -159,9 +157,10 @@ def _by_pair(changes: Changes, points: Points) -> tuple[Ints, Ints, Ints, Entrie
     change = np.add.reduceat(changes.count[order], starts) if starts.size else changes.count
     kept = order[starts[change != 0]]
     change = change[change != 0]
-    point, group, codes = changes.point[kept], group[kept], codes[kept]
+    point, group, rank = changes.point[kept], group[kept], rank[kept]
     fresh = np.ones(kept.size, dtype=np.bool_)
-    fresh[1:] = (group[1:] != group[:-1]) | (codes[1:] != codes[:-1])
+    fresh[1:] = (group[1:] != group[:-1]) | (rank[1:] != rank[:-1])
     heads = kept[fresh]
-    pairs = Entries(group[fresh], changes.value.gather(heads), np.zeros(heads.size, dtype=np.int64))
+    codes = taken(searchable(changes.value), heads)
+    pairs = Entries(group[fresh], codes, np.zeros(heads.size, dtype=np.int64))
     return np.cumsum(fresh) - 1, point, change, pairs

@@ -62,7 +62,7 @@ class AggregateCall:
 
     @property
     def of_distinct(self) -> bool:
-        """Whether it matters how often a value occurs only in that it does; for MIN and MAX it never matters."""
+        """Whether each different value counts once. For MIN and MAX it makes no difference."""
         return self.distinct and self.function in _COUNTING_DISTINCT
 
     @property

@@ -1,10 +1,12 @@
 """Coding: argument values as state keeps them, so that comparing codes is comparing values as Spark does.
 
-Numbers, dates, times and booleans become 64-bit integers in the same order: NaN above all numbers, -0.0 as 0.0.
-What does not fit (strings, long decimals) stays itself; Polars compares it. Codes are never NULL.
+Numbers, dates, times and booleans become 64-bit integers in the same order: NaN above all numbers, -0.0 as
+0.0. What does not fit (strings, long decimals) stays itself; Polars compares it. Codes are never NULL.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +64,23 @@ def searchable(codes: pl.Series) -> Codes:
     return codes.to_numpy() if codes.dtype == pl.Int64 else codes
 
 
+def as_series(codes: Codes) -> pl.Series:
+    return pl.Series(codes) if isinstance(codes, np.ndarray) else codes
+
+
 def taken(codes: Codes, index: Ints) -> Codes:
-    return codes[index] if isinstance(codes, np.ndarray) else codes.gather(index)
+    """The codes at some places."""
+    if isinstance(codes, np.ndarray):
+        return codes[index]
+    return codes.gather(pl.Series(index.astype(np.uint32)))
+
+
+def joined(pieces: Sequence[Codes]) -> Codes:
+    """Codes of one kind, one piece after the other."""
+    arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
+    if arrays:
+        return np.concatenate(arrays)
+    return pl.concat([as_series(piece) for piece in pieces])
 
 
 def less(left: Codes, right: Codes) -> Mask:

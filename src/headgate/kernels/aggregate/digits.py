@@ -5,8 +5,8 @@ value of a row     Σ digit[k] · 2**(32·k)       a row's digits lie in [-2**31
 sum of rows        the same, digit by digit      no carry: adding and taking back commute and leave nothing
 ```
 
-Integers use the positions from 0 up, doubles those that their exponents reach (-36 to 32), so a column of similar
-magnitudes needs three or four. A position at which all rows are 0 is absent. Since a sum of digits is
+Integers use the positions from 0 up, doubles those that their exponents reach (-36 to 32), so a column of
+similar magnitudes needs three or four. A position at which all rows are 0 is absent. Since a sum of digits is
 determined by the rows that are in it, and not by the order in which they came and went, so is every result:
 it is the exact sum, rounded once. Up to 2**31 rows may be in a sum.
 """

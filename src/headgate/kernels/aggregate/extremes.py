@@ -8,7 +8,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 NONE = np.iinfo(np.int64).max
-"""The key at points that nothing covers. A real key may be as large, so ask elsewhere whether there is one."""
+"""The key at points that nothing covers. A real key may be as large: ask elsewhere whether there is one."""
 
 
 def least_cover(low: Ints, high: Ints, key: Ints, size: int) -> Ints:

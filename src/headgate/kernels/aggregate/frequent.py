@@ -1,7 +1,7 @@
 """Frequent: the k most frequent values of each group at each point, by halving time.
 
-A value whose count does not change over a stretch of points is among the first k at all of them or at none, as far as such
-values go. So a stretch needs as candidates only the values that change in it and the first k of the others:
+Of the values whose counts do not change over a stretch of points, only the first k can be among the first k of
+all. So a stretch needs as candidates only the values that change in it and the first k of the others:
 
 ```
 [p0 .............. p7]      candidates: values that change in p0..p7, and the best k others
@@ -9,8 +9,8 @@ values go. So a stretch needs as candidates only the values that change in it an
 ...                         at a single point, the first k are the answer
 ```
 
-Each level of halving sorts at most as many candidates as there are changes, and k for each stretch. Reading what a group
-holds costs as much as it holds.
+Each level of halving sorts at most as many candidates as there are changes, and k for each stretch. Reading
+what a group holds costs as much as it holds.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.kernels.aggregate.bag import Histories
-from headgate.kernels.aggregate.coding import decode
+from headgate.kernels.aggregate.coding import as_series, decode, taken
 from headgate.kernels.aggregate.points import pair_key
-from headgate.kernels.aggregate.tally import Entries, merged
+from headgate.kernels.aggregate.tally import Entries, Union, union
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -37,8 +37,8 @@ ITEM, COUNT = "item", "count"
 class _Level:
     """Stretches of points, candidates in them, and the changes of these candidates.
 
-    Three tables in one: per stretch [low, high); per candidate its stretch, its position in the order of values and
-    its count just before the stretch; per change the candidate that owns it, its point and by how much.
+    Three tables in one: per stretch [low, high); per candidate its stretch, its position in the order of values
+    and its count just before the stretch; per change the candidate that owns it, its point and by how much.
     """
 
     low: Ints
@@ -108,23 +108,21 @@ class _Level:
 
 
 def most_frequent(held: Entries, histories: Histories, k: int, dtype: pl.DataType) -> pl.Series:
-    """At each point, a list of the k most frequent values and their counts, ties by value; NULL if there is none.
+    """At each point, a list of the k most frequent values with their counts, ties by value; NULL for none.
 
     `held` is what the groups of the step hold before it.
     """
     points, pairs = histories.points, histories.pairs
-    known = merged([held, Entries(pairs.group, pairs.value, np.ones(pairs.size, dtype=np.int64))])
-    at, _ = known.find(pairs.group, pairs.codes)
-    # `known` names the values; what those that change count before the step, their histories say.
-    count = known.count.copy()
-    count[at] = pairs.count
+    known = union(held, pairs)
+    count = np.zeros(known.size, dtype=np.int64)
+    count[known.left] = held.count
     level = _Level(
         points.first[:-1],
         points.first[1:],
         known.group,
         np.arange(known.size),
         count,
-        at[histories.pair],
+        known.right[histories.pair],
         histories.point,
         histories.change,
     ).narrowed(k)
@@ -145,8 +143,10 @@ def _first(k: int, index: Ints, major: Ints, count: Ints, value: Ints) -> Ints:
     """Of the rows in `index`, the first k for each `major`: most frequent first, then the smaller value."""
     major, count, value = major[index], count[index], value[index]
     order = np.argsort(pair_key(pair_key(major, -count), value))
-    ordered = major[order]
-    return index[order[np.arange(order.size) - np.searchsorted(ordered, ordered) < k]]
+    ordered, place = major[order], np.arange(order.size)
+    start = place.copy()
+    start[1:][ordered[1:] == ordered[:-1]] = 0
+    return index[order[place - np.maximum.accumulate(start) < k]]
 
 
 def _settled(level: _Level) -> tuple[Ints, Ints, Ints]:
@@ -157,7 +157,7 @@ def _settled(level: _Level) -> tuple[Ints, Ints, Ints]:
 
 
 def _lists(
-    found: list[tuple[Ints, Ints, Ints]], known: Entries, size: int, k: int, dtype: pl.DataType
+    found: list[tuple[Ints, Ints, Ints]], known: Union, size: int, k: int, dtype: pl.DataType
 ) -> pl.Series:
     none: Ints = np.empty(0, dtype=np.int64)
     point, value, count = (
@@ -172,7 +172,7 @@ def _lists(
     best = _first(k, np.flatnonzero(count > 0), point, count, value)
     point, value, count = point[best], value[best], count[best]
     offsets = np.searchsorted(point, np.arange(size + 1))
-    items = decode(known.value.gather(value), dtype)
+    items = decode(as_series(taken(known.codes, value)), dtype)
     entries = pl.DataFrame({ITEM: items, COUNT: count}).to_struct("")
     lists = pa.LargeListArray.from_arrays(
         pa.array(offsets), entries.to_arrow(), mask=pa.array(offsets[1:] == offsets[:-1])

@@ -1,7 +1,7 @@
-"""Frontier: the rows that can still be the extreme of their group, where every death is announced and none taken back.
+"""Frontier: rows that can still be the extreme of their group, where deaths are announced and never taken back.
 
-A row is out if another row of the group is at least as extreme and dies no earlier. What is left of a group, in the
-order of death, is ever less extreme: the first one alive is the extreme.
+A row is out if another row of the group is at least as extreme and dies no earlier. What is left of a group, in
+the order of death, is ever less extreme: the first one alive is the extreme.
 
 ```
 MIN    value                      death →
@@ -10,10 +10,10 @@ MIN    value                      death →
          8                 └──●    (7, dying before 5 does, is out)
 ```
 
-Runs are sorted by group and death; a row may stand although a row of another run beats it. A step reads, for each group
-it touches and each run, the rows that die in the step and one more. A run is merged into the one before it when the
-rows that came since have become half as many as that one holds, so a row that is out goes after as many
-arrivals as there are rows at most.
+Runs are sorted by group and death; a row may stand although a row of another run beats it. A step reads, for
+each group it touches and each run, the rows that die in the step and one more. A run is merged into the one
+before it when the rows that came since have become half as many as that one holds, so a row that is out goes
+after as many arrivals as there are rows at most.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ class Frontier:
 
 
 def undominated(group: Ints, dies: Ints, key: Ints) -> Ints:
-    """The rows, sorted by group and death, that no other row of the group beats with as small a key and as late a death."""
+    """The rows that no other row of the group beats with as small a key and as late a death.
+
+    They are sorted by group and death.
+    """
     if not group.size:
         return group
     group, rank = dense(group), dense(key)

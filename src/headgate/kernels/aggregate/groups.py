@@ -1,7 +1,8 @@
 """Groups: a number for each group that has rows, and what is remembered of it.
 
-A directory leads from the key to the number; records lead from the number to the key, the ledger and the values
-announced last. Announced deaths then name their group by its number. Without keys there is one group, number 0.
+A directory leads from the key to the number; records lead from the number to the key, the ledger and the
+values announced last. Announced deaths then name their group by its number. Without keys there is one group,
+number 0.
 """
 
 from __future__ import annotations
@@ -33,13 +34,22 @@ class Fresh:
 
 
 @dataclass(frozen=True, eq=False)
+class Identified:
+    """The groups of some rows: a code from 0 up for each row, and the number of the group for each code."""
+
+    code: Ints
+    number: Ints
+    fresh: Fresh
+
+
+@dataclass(frozen=True, eq=False)
 class Known:
     """What is remembered of some groups: `rows` of the table, and the place of each among the groups."""
 
     rows: pl.DataFrame
     place: Ints
     position: Ints
-    """Where each group's record is; -1 if there is none."""
+    """Where each group's record is; negative if there is none."""
 
     @property
     def exists(self) -> Mask:
@@ -81,19 +91,20 @@ class Groups:
         """The groups like these empty ones whose chunks with `prefix` these are."""
         directory = self.directory.restore(chunks, prefix + _DIRECTORY)
         records = self.records.restore(chunks, prefix + _RECORDS)
-        numbers = [int(run.numbers(NUMBER).max()) for run in records.runs if run.height]
-        return replace(self, directory=directory, records=records, unused=max(numbers, default=-1) + 1)
+        used = [frame[NUMBER].max() for name, frame in chunks.items() if name.startswith(prefix + _RECORDS)]
+        unused = max((int(number) for number in used if isinstance(number, int)), default=-1) + 1
+        return replace(self, directory=directory, records=records, unused=unused)
 
-    def identify(self, keys: pl.DataFrame) -> tuple[Ints, Fresh]:
-        """The number of each row's group, and the groups that had none."""
+    def identify(self, keys: pl.DataFrame) -> Identified:
+        """The groups of rows with these keys."""
         if not self.keys:
-            return np.zeros(keys.height, dtype=np.int64), Fresh(keys.clear(), np.empty(0, dtype=np.int64))
+            code: Ints = np.zeros(keys.height, dtype=np.int64)
+            return Identified(code, code[:1], Fresh(keys.clear(), code[:0]))
         code, different = _coded(keys, self.keys)
-        position = self.directory.find(different, self.keys)
-        number = self.directory.numbers(position, NUMBER, -1)
+        (number,) = self.directory.numbers(self.directory.find(different, self.keys), [NUMBER], -1)
         new = np.flatnonzero(number < 0)
         number[new] = self.unused + np.arange(new.size)
-        return number[code], Fresh(different[new], number[new])
+        return Identified(code, number, Fresh(different[new], number[new]))
 
     def read(self, numbers: Ints) -> Known:
         """What is remembered of the groups with these numbers."""
@@ -121,9 +132,8 @@ class Groups:
         born = np.flatnonzero(alive & ~known.exists)
         gone = np.flatnonzero(~alive & known.exists)
         entries = records[np.concatenate([born, gone])].select(*self.keys, NUMBER)
-        nowhere = np.full(born.size, -1, dtype=np.int64)
-        position = np.concatenate([nowhere, directory.find(entries[born.size :], self.keys)])
-        return directory.put(entries, position, np.arange(entries.height) >= born.size)
+        deleted = np.arange(entries.height) >= born.size
+        return directory.put(entries, directory.find(entries, self.keys), deleted)
 
 
 def _coded(keys: pl.DataFrame, columns: Sequence[str]) -> tuple[Ints, pl.DataFrame]:

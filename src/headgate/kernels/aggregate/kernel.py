@@ -1,12 +1,13 @@
-"""Aggregate: one row per group, with the aggregates of the group's contents, at every instant at which they change.
+"""Aggregate: a row per group with the aggregates of its contents, at every instant at which they change.
 
 ```
 rows of a group     [== 3 ========)             SUM   ──3──┬──8──┬──5──┬ and the group is gone
                           [== 5 ========)             announce 3, end it and announce 8, ...
 ```
 
-A row is two changes: it comes at its birth and goes at its death; an ending is the reverse. Changes after the step wait in
-`Pending`. Those in the step make points (group, instant), and every call is evaluated at all of them at once.
+A row is two changes: it comes at its birth and goes at its death; an ending is the reverse. Changes after the
+step wait in `Pending`. Those in the step make points (group, instant), and every call is evaluated at all of
+them at once.
 
 | function | remembered | a step costs |
 |---|---|---|
@@ -39,6 +40,7 @@ from headgate.kernels.aggregate.results import Evaluation
 from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments, Due, Step
 from headgate.kernels.aggregate.tally import GROUP
+from headgate.kernels.state.store import rows_at
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock, tick_at_or_after
 
@@ -53,9 +55,9 @@ _HOLISTIC = (Function.MEDIAN, Function.QUANTILE, Function.TOP)
 class Aggregate:
     """GROUP BY `keys` with `calls`, over input columns of types `schema`.
 
-    Without keys there is one row from the query's first instant on (with `slide`, from the first tick), also over nothing.
-    `append` announces each new value of a group and never ends one. `endings` says whether the input may take
-    lifetimes back; if it says not, MIN and MAX forget what can no longer matter.
+    Without keys there is one row from the query's first instant on (with `slide`, from the first tick), also
+    over nothing. `append` announces each new value of a group and never ends one. `endings` says whether the
+    input may take lifetimes back; if it says not, MIN and MAX forget what can no longer matter.
     """
 
     schema: Mapping[str, pl.DataType]
@@ -72,6 +74,8 @@ class Aggregate:
         missing = {*self.keys, *(call.argument for call in self.calls)} - {*self.schema, None}
         if missing:
             raise ValueError(f"no input columns {sorted(map(str, missing))}")
+        for call in self.calls:
+            call.result_type(self.schema)
 
     @cached_property
     def output_schema(self) -> dict[str, pl.DataType]:
@@ -101,7 +105,7 @@ class Aggregate:
     def advance(
         self, state: AggregateState, inputs: Sequence[Batch], clock: Clock
     ) -> tuple[AggregateState, Batch]:
-        """All changes of the groups' rows in (clock.after, clock.upto], given all input births in that step."""
+        """All changes of the groups' rows in (clock.after, clock.upto], given all input births in it."""
         (batch,) = inputs
         frame, upto = batch.frame, min(clock.upto, NEVER - 1)
         if not self.endings and frame[SIGN].min() == -1:
@@ -117,11 +121,11 @@ class Aggregate:
         opening = None
         if opens is not None and opens <= upto and not (opens <= clock.after and state.groups.records.live):
             opening = max(opens, clock.after + 1)
-        number, fresh = state.groups.identify(self._keys_of(frame))
-        step = Step.of(frame, number, Due(due, bags_due), clock.after, upto, opening)
+        rows = state.groups.identify(self._keys_of(frame))
+        step = Step.of(frame, rows, Due(due, bags_due), clock.after, upto, opening)
         if not step.points.size:
             return state, Batch.empty(self.output_schema)
-        return self._advanced(state, step, fresh, opens)
+        return self._advanced(state, step, rows.fresh, opens)
 
     def _advanced(
         self, state: AggregateState, step: Step, fresh: Fresh, opens: int | None
@@ -211,37 +215,31 @@ class Aggregate:
         was_alive: Mask,
     ) -> Batch:
         """What is announced and ended at the points, given the results there and before the step."""
-        groups = was_alive.size
-        previous = groups + np.arange(points.size) - 1
+        groups, size = was_alive.size, points.size
+        previous = groups + np.arange(size) - 1
         previous[points.first[:-1]] = np.arange(groups)
-        prior = pl.concat([before, results])[previous]
+        rows = pl.concat([before, results])
+        prior = rows_at(rows, previous)
         prior_alive = np.concatenate([was_alive, alive])[previous]
-        changed = np.zeros(points.size, dtype=np.bool_)
+        changed = np.zeros(size, dtype=np.bool_)
         for name in results.columns:
             changed |= results[name].ne_missing(prior[name]).to_numpy()
-        announced = np.flatnonzero(alive & (~prior_alive | changed))
-        ended = np.flatnonzero(prior_alive & (~alive | changed))
-        if self.append:
-            ended = ended[:0]
-        which = np.concatenate([ended, announced])
-        born = points.at[which]
-        # In time order, and at one instant the old value goes before the new one comes.
-        order = np.argsort(born, kind="stable")
-        sign = np.repeat(np.array([-1, 1], dtype=np.int8), [ended.size, announced.size])
-        values = pl.concat([prior[ended], results[announced]])[order]
-        owner = points.group[which[order]]
+        announced = alive & (~prior_alive | changed)
+        ended = np.zeros(size, dtype=np.bool_) if self.append else prior_alive & (~alive | changed)
+        # In time order, two places for each point: what ends there, then what begins.
+        order = np.argsort(points.at)
+        said = np.flatnonzero(np.stack([ended[order], announced[order]], axis=1))
+        point, sign = order[said >> 1], (said & 1) * 2 - 1
+        values = rows_at(rows, np.where(sign < 0, previous[point], groups + point))
+        owner = points.group[point]
         payload = [*(keys[name].gather(owner) for name in keys.columns), *values.get_columns()]
         frame = pl.DataFrame(
             [column.alias(name) for column, name in zip(payload, self.output_schema, strict=True)]
         )
-        lifetimes = {
-            BORN: born[order],
-            DIES: np.full(order.size, NEVER),
-            SIGN: sign[order],
-        }
+        lifetimes = {BORN: points.at[point], DIES: np.full(point.size, NEVER), SIGN: sign}
         return Batch(
             frame.with_columns(
-                pl.Series(name, lifetimes[name], dtype) for name, dtype in LIFETIME_SCHEMA.items()
+                pl.Series(name, lifetimes[name]).cast(dtype) for name, dtype in LIFETIME_SCHEMA.items()
             )
         )
 
@@ -277,7 +275,7 @@ class Aggregate:
         )
 
     def _opens(self, clock: Clock) -> int | None:
-        """The instant from which on the one group without keys has a row; None with keys, or if it is not known yet."""
+        """From when on the one group without keys has a row; None with keys, or if it is not known yet."""
         if self.keys or clock.start is None:
             return None
         return clock.start if self.slide is None else tick_at_or_after(clock.start, self.slide)
@@ -318,7 +316,7 @@ def _at_places(rows: pl.DataFrame, place: Ints, size: int) -> pl.DataFrame:
     """A frame of `size` rows with these rows at their places and NULLs elsewhere."""
     index = np.full(size, rows.height)
     index[place] = np.arange(rows.height)
-    return pl.concat([rows, rows.clear(1)])[index]
+    return rows_at(rows if rows.height == size else pl.concat([rows, rows.clear(1)]), index)
 
 
 def _add_presences(sums: Columns, measure: Measure, histories: Histories) -> None:

@@ -1,8 +1,8 @@
 """Ledger: what is added up for each group (rows, NULLs, sums), as columns of integers.
 
-A column is either of a step (a row per event, point or group, an absent column being zero) or of a table of groups. In
-the table, the digits of a sum are one list, its first element the position of the first digit, because
-which positions there are depends on the data.
+A column is either of a step (a row per event, point or group, an absent column being zero) or of a table of
+groups. In the table, the digits of a sum are one list, its first element the position of the first digit,
+because which positions there are depends on the data.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ lane 0   [page ≤ 8 k rows][page][page]...      pages of a lane follow one anot
 lane 1   [page][page]                          a batch that fits behind no lane opens a new one
 ```
 
-Deaths of a sliding window come in time order: one lane, a page per batch, and a page that has passed is dropped
-whole. Deaths in any order make lanes that overlap; when there are too many, the smallest become one.
-A row is what changes (`AT` and the identity) and by how much (all other columns, integers). Rows about the same
-thing are added up when they meet; what adds up to nothing is dropped. A column that is absent is zero.
+Deaths of a sliding window come in time order: one lane, a page per batch, and a page that has passed is
+dropped whole. Deaths in any order make lanes that overlap; when there are too many, the smallest become one.
+A row is what changes (`AT` and the identity) and by how much (all other columns, integers). Rows about the
+same thing are added up when they meet; what adds up to nothing is dropped. A column that is absent is zero.
 
 A page is named after the step that built it and its number in that step, so no name recurs.
 """
@@ -110,7 +110,7 @@ class Pending:
         return replace(self, lanes=tuple(lanes)), [frame for frame in found if frame.height]
 
     def add(self, rows: pl.DataFrame, upto: int) -> Pending:
-        """What is pending with `rows` too, at the end of the step; all lie after `upto`. At most once a step."""
+        """What is pending with `rows` too, all of them after the step that ends at `upto`. Once a step."""
         if not rows.height:
             return self
         pages = list(self._pages(self._summed(rows), f"{upto}."))

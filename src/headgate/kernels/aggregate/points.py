@@ -1,4 +1,4 @@
-"""Points: the (group, instant) pairs of a clock step at which something happens, group by group in time order.
+"""Points: the (group, instant) pairs of a clock step at which something happens, by group and in time order.
 
 ```
 group 0   p0 ──── p1 ─ p2 ────────      every result is a column over the points:
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Pairs sorted by group and instant, none twice; the points of group g are `first[g]` to `first[g + 1]`."""
+    """Pairs sorted by group and instant, none twice; those of group g start at `first[g]`."""
 
     group: Ints
     at: Ints
@@ -45,11 +45,11 @@ class Points:
         return Points(owners, at[chosen], np.searchsorted(owners, np.arange(groups + 1))), point
 
     def seek(self, group: Ints, at: Ints) -> Ints:
-        """For each pair, the first point of the group at or after the instant, or the end of the group's points."""
+        """For each pair, the first point of the group at or after the instant, or the end of its points."""
         return seek(self.group, self.at, group, at)
 
     def running(self, changes: Ints, start: Ints) -> Ints:
-        """Sums from each group's start through its points; `changes` has a row per point, `start` per group."""
+        """Sums of the changes at the points on top of what each group starts with."""
         if not self.size:
             return changes
         total = np.cumsum(changes)
@@ -60,7 +60,7 @@ class Points:
 
 
 def pair_key(major: Ints, minor: Ints) -> Ints:
-    """One integer per pair, in the order of the pairs; comparable within one call only. `major` is from 0 up."""
+    """One integer per pair, in the order of the pairs, comparable within one call; `major` is from 0 up."""
     if not minor.size:
         return minor
     least = int(minor.min())

@@ -1,8 +1,8 @@
 """Ranks: the value at a given rank in each group at each point, for all points at once.
 
-Items are weights on values: what a group holds before the step, then the changes in time order. What stands in the group
-at a point is a prefix of its items; the value of rank k in a prefix is found by descending, for all points at
-once, through the binary digits of the values' positions in the order of values (a wavelet matrix with weights):
+Items are weights on values: what a group holds before the step, then the changes in time order. What stands in
+the group at a point is a prefix of its items; the value of rank k in a prefix is found by descending, for all
+points at once, through the binary digits of the values' places in their order (a wavelet matrix with weights):
 
 ```
 digit 2   items of values 0..3 | items of values 4..7       weight of the left part in my prefix > k: go left
@@ -10,8 +10,9 @@ digit 1   0..1 | 2..3          | 4..5 | 6..7                else take it off k a
 digit 0   0|1  | 2|3           | 4|5  | 6|7                 after the last digit, the value is known
 ```
 
-Reading a group's values costs as much as the group holds. But a change moves a rank by one at most, so only values
-near the rank before the step can be an answer; the rest is one number, and the descent costs as the changes do.
+Reading a group's values costs as much as the group holds. But a change moves a rank by one at most, so only
+values near the rank before the step can be an answer; the rest is one number, and the descent costs as the
+changes do.
 """
 
 from __future__ import annotations
@@ -21,21 +22,20 @@ import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.aggregate.bag import Histories
-from headgate.kernels.aggregate.coding import decode
+from headgate.kernels.aggregate.coding import as_series, decode
 from headgate.kernels.aggregate.points import Points
-from headgate.kernels.aggregate.sorted_pairs import seek
-from headgate.kernels.aggregate.tally import Entries, merged
+from headgate.kernels.aggregate.tally import Entries, Union, union
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# How many times farther than the changes reach values are kept: once because the number of rows changes, once because
-# the rows before a value do, and once more because changes of values left out are still counted.
+# How many times as far as there are changes values are kept: once because the number of rows changes, once
+# because the rows before a value do, and once more because changes of values left out are still counted.
 _REACH = 4
 
 
 def quantile(held: Entries, histories: Histories, count: Ints, share: float, dtype: pl.DataType) -> pl.Series:
-    """At each point, the `share` quantile of the `count` values there, between two values by proportion; else NULL.
+    """At each point, the `share` quantile of the `count` values there, in proportion between two; NULL for none.
 
     `held` is what the groups of the step hold before it.
     """
@@ -44,16 +44,15 @@ def quantile(held: Entries, histories: Histories, count: Ints, share: float, dty
     below = np.floor(place).astype(np.int64)
     above = np.ceil(place).astype(np.int64)
     nearby, left_out = _near(held, histories, share, points)
-    values, first = _values(nearby, histories, points)
+    # All values that have an item, by group, and where each group's begin.
+    values = union(nearby, histories.pairs)
+    first = np.searchsorted(values.group, np.arange(points.first.size))
     position = _descend(nearby, histories, values, first, np.stack([below, above]) - left_out[points.group])
-    base = first[points.group]
     # Where a group has no values at a point, the descent may end anywhere; the count says so.
-    last = max(values.size - 1, 0)
-    if values.size:
-        numbers = decode(values.value, dtype).cast(pl.Float64).to_numpy()
-    else:
-        numbers = np.zeros(1)
-    low, high = numbers[np.clip(base + position, 0, last)]
+    numbers = (
+        decode(as_series(values.codes), dtype).cast(pl.Float64).to_numpy() if values.size else np.zeros(1)
+    )
+    low, high = numbers[np.clip(first[points.group] + position, 0, numbers.size - 1)]
     with np.errstate(invalid="ignore"):
         between = (above - place) * low + (place - below) * high
     result = np.where((above == below) | (low == high), low, between)
@@ -79,24 +78,16 @@ def _near(held: Entries, histories: Histories, share: float, points: Points) -> 
     return held.take(~left & (rank <= high)), left_out
 
 
-def _values(nearby: Entries, histories: Histories, points: Points) -> tuple[Entries, Ints]:
-    """All values that have an item, by group, and where each group's begin."""
-    pairs = histories.pairs
-    ones = (Entries(part.group, part.value, np.ones(part.size, dtype=np.int64)) for part in (nearby, pairs))
-    values = merged(list(ones))
-    return values, np.searchsorted(values.group, np.arange(points.first.size))
-
-
-def _descend(nearby: Entries, histories: Histories, values: Entries, first: Ints, ranks: Ints) -> Ints:
+def _descend(nearby: Entries, histories: Histories, values: Union, first: Ints, ranks: Ints) -> Ints:
     """For rows of ranks at the points, the position of the value among those of the group."""
-    points, pairs = histories.points, histories.pairs
+    points = histories.points
     # Items, group by group: what is held, then the changes by point.
     order = np.argsort(histories.point, kind="stable")
     held_by = np.searchsorted(nearby.group, np.arange(first.size))
     changed_by = np.searchsorted(histories.point[order], points.first)
     group = np.concatenate([nearby.group, points.group[histories.point[order]]])
     item = np.argsort(group, kind="stable")
-    place = np.concatenate([_place(values, nearby), _place(values, pairs)[histories.pair[order]]])
+    place = np.concatenate([values.left, values.right[histories.pair[order]]])
     place = (place - first[group])[item]
     weight = np.concatenate([nearby.count, histories.change[order]])[item]
     # The prefix of a point: from its group's first item to its last change up to the point.
@@ -118,7 +109,3 @@ def _descend(nearby: Entries, histories: Histories, values: Entries, first: Ints
         parted = np.concatenate([np.flatnonzero(~right), np.flatnonzero(right)])
         place, weight = place[parted], weight[parted]
     return answer
-
-
-def _place(values: Entries, part: Entries) -> Ints:
-    return seek(values.group, values.codes, part.group, part.codes)

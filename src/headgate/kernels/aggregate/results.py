@@ -11,7 +11,7 @@ import polars as pl
 
 from headgate.kernels.aggregate.bag import Bag, Histories
 from headgate.kernels.aggregate.call import AggregateCall, Function
-from headgate.kernels.aggregate.coding import decode, order_keys
+from headgate.kernels.aggregate.coding import as_series, decode, joined, order_keys, taken
 from headgate.kernels.aggregate.extremes import least_cover
 from headgate.kernels.aggregate.frequent import most_frequent
 from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure, total
@@ -34,19 +34,14 @@ class Covers:
         """The smallest, or largest, value at each point; NULL where `count` says that there is none."""
         keys = order_keys(self.value, largest)
         found = least_cover(self.low, self.high, keys, points.size)
-        if self.value.dtype == pl.Int64:
-            codes = pl.Series(~found if largest else found)
-        else:
-            # Ranks lead back to the values: any value of the rank will do.
-            by_rank = np.zeros(keys.size + 2, dtype=np.int64)
-            rank = ~keys if largest else keys
-            by_rank[rank] = np.arange(keys.size)
-            there = np.where(count > 0, ~found if largest else found, 0)
-            codes = pl.concat([self.value, self.value.clear(1)]).gather(
-                np.where(count > 0, by_rank[there], self.value.len())
-            )
-            return codes
-        chosen = pl.select(pl.when(pl.Series(count > 0)).then(codes)).to_series()
+        found = ~found if largest else found
+        if self.value.dtype != pl.Int64:
+            # Ranks lead back to the values: any value of the rank will do. Rank 0 is nobody's.
+            holder = np.full(keys.size + 1, keys.size)
+            holder[~keys if largest else keys] = np.arange(keys.size)
+            index = holder[np.where(count > 0, found, 0)]
+            return as_series(taken(pl.concat([self.value, self.value.clear(1)]), index))
+        chosen = pl.select(pl.when(pl.Series(count > 0)).then(pl.Series(found))).to_series()
         return decode(chosen, dtype)
 
 
@@ -54,7 +49,7 @@ class Covers:
 class Evaluation:
     """All that is known of a step when its results are computed.
 
-    `totals` are the ledger's columns at the points, `histories` and `bags` (as before the step) are by argument,
+    `totals` are the ledger's columns at the points; `histories` and `bags` (as before the step) are by argument,
     `covers` by argument and by whether the largest is asked for.
     """
 
@@ -99,7 +94,7 @@ class Evaluation:
         """What the groups of the step hold before it, its group as the step numbers groups."""
         bag = self.bags[argument]
         held = bag.tally.of_groups(self.groups, bag.nothing())
-        return Entries(np.searchsorted(self.groups, held.group), held.value, held.count)
+        return Entries(np.searchsorted(self.groups, held.group), held.codes, held.count)
 
     def _covers(self, argument: str, largest: bool) -> Covers:
         known = self.covers.get((argument, largest))
@@ -110,11 +105,11 @@ class Evaluation:
         histories = self.histories[argument]
         pairs = histories.pairs
         pair, low, high, _ = histories.spans()
-        changing = Entries(self.groups[pairs.group], pairs.value, pairs.count)
+        changing = Entries(self.groups[pairs.group], pairs.codes, pairs.count)
         rest = self.bags[argument].tally.extremes(self.groups, changing, largest)
         group = np.searchsorted(self.groups, rest.group)
         return Covers(
             np.concatenate([low, self.points.first[group]]),
             np.concatenate([high, self.points.first[group + 1]]),
-            pl.concat([pairs.value.gather(pair), rest.value]),
+            as_series(joined([taken(pairs.codes, pair), rest.codes])),
         )

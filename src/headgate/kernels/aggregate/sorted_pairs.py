@@ -15,8 +15,7 @@ def seek(groups: Ints, codes: Codes, group: Ints, code: Codes) -> Ints:
 
     A binary search for all at once: as many passes as the largest group has binary digits.
     """
-    low = np.searchsorted(groups, group, side="left")
-    high = np.searchsorted(groups, group, side="right")
+    low, high = bounds(groups, group)
     last = max(0, groups.size - 1)
     width = int((high - low).max(initial=0))
     while width:
@@ -25,6 +24,15 @@ def seek(groups: Ints, codes: Codes, group: Ints, code: Codes) -> Ints:
         low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
         width >>= 1
     return low
+
+
+def bounds(groups: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """For each group, where it begins and ends in a sorted column; cheap if equal groups stand side by side."""
+    new = np.ones(group.size, dtype=np.bool_)
+    new[1:] = group[1:] != group[:-1]
+    heads = group[new]
+    which = np.cumsum(new) - 1
+    return tuple(np.searchsorted(groups, heads, side=side)[which] for side in ("left", "right"))
 
 
 def ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:

@@ -13,6 +13,7 @@ from headgate.kernels.aggregate.bag import Changes
 from headgate.kernels.aggregate.coding import encode
 from headgate.kernels.aggregate.frontier import DIES as FRONTIER_DIES
 from headgate.kernels.aggregate.frontier import Frontier
+from headgate.kernels.aggregate.groups import Identified
 from headgate.kernels.aggregate.ledger import Columns
 from headgate.kernels.aggregate.pending import AT
 from headgate.kernels.aggregate.points import Points
@@ -49,7 +50,7 @@ class Arguments:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Rows and due changes of (after, upto] by point. `groups` are the numbers of all groups that change, ascending."""
+    """Rows and due changes of (after, upto] by point; `groups` are the numbers of the groups, ascending."""
 
     after: int
     upto: int
@@ -70,27 +71,21 @@ class Step:
     bag_points: Mapping[str, Ints]
 
     @staticmethod
-    def of(frame: pl.DataFrame, number: Ints, due: Due, after: int, upto: int, opening: int | None) -> Step:
-        """The step with rows in the groups numbered `number`; at `opening`, group 0 has a point in any case."""
+    def of(
+        frame: pl.DataFrame, rows: Identified, due: Due, after: int, upto: int, opening: int | None
+    ) -> Step:
+        """The step with these rows and due changes; at `opening`, group 0 has a point in any case."""
         born, dies = frame[BORN].to_numpy(), frame[DIES].to_numpy()
         dying = np.flatnonzero(dies <= upto)
-        extra = [] if opening is None else [opening]
         frames = [*due.ledger, *due.bags.values()]
-        pieces = [
-            number,
-            number[dying],
-            *(piece[GROUP].cast(pl.Int64).to_numpy() for piece in frames),
-            np.zeros(len(extra), dtype=np.int64),
-        ]
-        instants = [
-            born,
-            dies[dying],
-            *(piece[AT].to_numpy() for piece in frames),
-            np.array(extra, dtype=np.int64),
-        ]
-        groups, place = np.unique(np.concatenate(pieces), return_inverse=True)
-        points, point = Points.of(place, np.concatenate(instants), groups.size)
-        parts = np.split(point, np.cumsum([piece.size for piece in pieces])[:-1])
+        opened = np.array([] if opening is None else [opening], dtype=np.int64)
+        others = [*(frame[GROUP].cast(pl.Int64).to_numpy() for frame in frames), np.zeros_like(opened)]
+        groups = np.unique(np.concatenate([rows.number, *others]))
+        row_group = np.searchsorted(groups, rows.number)[rows.code]
+        places = [row_group, row_group[dying], *(np.searchsorted(groups, other) for other in others)]
+        instants = [born, dies[dying], *(frame[AT].to_numpy() for frame in frames), opened]
+        points, point = Points.of(np.concatenate(places), np.concatenate(instants), groups.size)
+        parts = np.split(point, np.cumsum([place.size for place in places])[:-1])
         ledgers = 2 + len(due.ledger)
         return Step(
             after,
@@ -98,7 +93,7 @@ class Step:
             frame,
             groups,
             points,
-            place[: number.size],
+            row_group,
             frame[SIGN].cast(pl.Int64).to_numpy(),
             dies,
             parts[0],

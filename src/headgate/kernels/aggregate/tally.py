@@ -1,13 +1,13 @@
 """Tally: how often each value occurs in each group, as immutable runs sorted by group and value.
 
 ```
-runs, oldest first    [ 80,000 entries ] [ 9,000 ] [ 1,200 ]      the count of (group, value) is the sum over the runs
+runs, oldest first    [ 80,000 entries ] [ 9,000 ] [ 1,200 ]    a count is the sum of the runs' counts
 add a batch           one more run, nothing is looked up; like-sized runs become one and entries of 0 leave
 ```
 
-The entries of a group lie together in each run, in the order of the values. So a count costs a binary search a run, the values
-of a group a slice a run, and the few smallest or largest values the first or last few entries of each slice.
-Taking back leaves an entry of -1 until runs meet; when such entries are a quarter of all, everything is merged.
+The entries of a group lie together in each run, in the order of the values. So a count costs a binary search a
+run, the values of a group a slice a run, and the few smallest or largest the first or last entries of each.
+Taking back leaves an entry of -1 until runs meet; when such are a quarter of all, everything is merged.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from headgate.kernels.aggregate.coding import Codes, same, searchable, taken
-from headgate.kernels.aggregate.sorted_pairs import ranges, seek
+from headgate.kernels.aggregate.coding import Codes, as_series, joined, same, searchable, taken
+from headgate.kernels.aggregate.sorted_pairs import bounds, ranges, seek
 from headgate.kernels.state.tiers import newest_to_merge
 
 Ints = npt.NDArray[np.int64]
@@ -41,16 +41,16 @@ class Entries:
     """Counts of (group, value), sorted by both, no pair twice. Values are codes."""
 
     group: Ints
-    value: pl.Series
+    codes: Codes
     count: Ints
-
-    @cached_property
-    def codes(self) -> Codes:
-        return searchable(self.value)
 
     @property
     def size(self) -> int:
         return self.group.size
+
+    @property
+    def value(self) -> pl.Series:
+        return as_series(self.codes)
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -58,21 +58,20 @@ class Entries:
 
     @staticmethod
     def of(frame: pl.DataFrame) -> Entries:
-        return Entries(frame[GROUP].to_numpy(), frame[VALUE], frame[COUNT].to_numpy())
+        return Entries(frame[GROUP].to_numpy(), searchable(frame[VALUE]), frame[COUNT].to_numpy())
 
     def take(self, index: Ints | Mask) -> Entries:
-        chosen = np.flatnonzero(index) if index.dtype == np.bool_ else index
-        return Entries(self.group[chosen], self.value.gather(chosen), self.count[chosen])
-
-    def seek(self, group: Ints, code: Codes) -> Ints:
-        return seek(self.group, self.codes, group, code)
+        chosen: Ints = (
+            np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.int64, copy=False)
+        )
+        return Entries(self.group[chosen], taken(self.codes, chosen), self.count[chosen])
 
     def find(self, group: Ints, code: Codes) -> tuple[Ints, Mask]:
         """For each pair, where it is or would be, and whether it is there."""
-        at = self.seek(group, code)
+        at = seek(self.group, self.codes, group, code)
         found = at < self.size
-        near = at[found]
         kept = np.flatnonzero(found)
+        near = at[kept]
         found[kept] = (self.group[near] == group[kept]) & same(taken(self.codes, near), taken(code, kept))
         return at, found
 
@@ -138,8 +137,7 @@ class Tally:
         """
         pieces = []
         for run in self.runs:
-            low = np.searchsorted(run.entries.group, groups, side="left")
-            high = np.searchsorted(run.entries.group, groups, side="right")
+            low, high = bounds(run.entries.group, groups)
             pieces.append(run.entries.take(ranges(low, high)[0]))
         return merged(pieces) if pieces else nothing
 
@@ -188,8 +186,7 @@ class Tally:
         pieces = [kind.take(np.empty(0, dtype=np.int64))]
         limits = []
         for run in self.runs:
-            low = np.searchsorted(run.entries.group, groups, side="left")
-            high = np.searchsorted(run.entries.group, groups, side="right")
+            low, high = bounds(run.entries.group, groups)
             cut = high - low > few
             if largest:
                 low = np.maximum(low, high - few)
@@ -199,18 +196,17 @@ class Tally:
                 edge = high[cut] - 1
             complete &= ~cut
             pieces.append(run.entries.take(ranges(low, high)[0]))
-            limits.append((groups[cut], run.entries.value.gather(edge)))
+            limits.append((groups[cut], taken(run.entries.codes, edge)))
         near = merged(pieces)
         whole = np.ones(near.size, dtype=np.bool_)
-        for group, value in limits:
-            at = near.seek(group, searchable(value))
+        for group, code in limits:
+            at, found = near.find(group, code)
             if largest:
                 start = np.searchsorted(near.group, group, side="left")
                 outside = ranges(start, at)[0]
             else:
                 # The value at the limit itself was read.
-                at = at + near.find(group, searchable(value))[1]
-                outside = ranges(at, np.searchsorted(near.group, group, side="right"))[0]
+                outside = ranges(at + found, np.searchsorted(near.group, group, side="right"))[0]
             whole[outside] = False
         return near.take(whole & (near.count > 0)), complete
 
@@ -228,24 +224,43 @@ def merged(pieces: Sequence[Entries]) -> Entries:
 def _pair_merged(large: Entries, small: Entries) -> Entries:
     if not small.size:
         return large
-    at = large.seek(small.group, small.codes)
-    place = np.ones(large.size + small.size, dtype=np.bool_)
-    place[at + np.arange(small.size)] = False
-    order = np.empty(place.size, dtype=np.int64)
-    order[place] = np.arange(large.size)
-    order[~place] = large.size + np.arange(small.size)
-    group = np.concatenate([large.group, small.group])[order]
-    value = pl.concat([large.value, small.value]).gather(order)
-    count = np.concatenate([large.count, small.count])[order]
-    codes = searchable(value)
-    here, next_ = np.arange(order.size - 1), np.arange(1, order.size)
-    twice = (group[1:] == group[:-1]) & same(taken(codes, next_), taken(codes, here))
-    # No pair occurs more than twice: each side has it once at most.
-    first = np.flatnonzero(twice)
-    count[first] += count[first + 1]
-    keep = count != 0
-    keep[first + 1] = False
-    return Entries(group, value, count).take(keep)
+    both = union(large, small)
+    count = np.zeros(both.size, dtype=np.int64)
+    count[both.left] = large.count
+    count[both.right] += small.count
+    whole = Entries(both.group, both.codes, count)
+    return whole if count.all() else whole.take(count != 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Union:
+    """The pairs (group, value) of two sorted pieces in one order, and the place of each piece's pairs in it."""
+
+    group: Ints
+    codes: Codes
+    left: Ints
+    right: Ints
+
+    @property
+    def size(self) -> int:
+        return self.group.size
+
+
+def union(left: Entries, right: Entries) -> Union:
+    """The pairs of two pieces together; costs a search for each pair on the right."""
+    at, found = left.find(right.group, right.codes)
+    new = np.flatnonzero(~found)
+    # How many new pairs come before each pair on the left.
+    ahead = np.cumsum(np.bincount(at[new], minlength=left.size + 1))
+    left_place = np.arange(left.size) + ahead[: left.size]
+    right_place = np.empty(right.size, dtype=np.int64)
+    right_place[found] = left_place[at[found]]
+    right_place[new] = at[new] + np.arange(new.size)
+    order = np.empty(left.size + new.size, dtype=np.int64)
+    order[left_place] = np.arange(left.size)
+    order[right_place[new]] = left.size + np.arange(new.size)
+    group = np.concatenate([left.group, right.group[new]])[order]
+    return Union(group, taken(joined([left.codes, taken(right.codes, new)]), order), left_place, right_place)
 
 
 def _ends(group: Ints, largest: bool) -> Mask:

@@ -19,11 +19,15 @@ _LOWEST = {pl.Int8: -(2**7), pl.Int16: -(2**15), pl.Int32: -(2**31), pl.Int64: -
 
 @compile_node.register(exp.Add)
 @compile_node.register(exp.Sub)
-def _(node: exp.Expression, scope: Scope) -> Typed:
-    moved = calendar.shift(node, scope)
-    if moved is not None:
-        return moved
-    return _checked(*_operate("+" if isinstance(node, exp.Add) else "-", node, scope))
+def _(node: exp.Expr, scope: Scope) -> Typed:
+    operator, sign = ("+", 1) if isinstance(node, exp.Add) else ("-", -1)
+    if (step := calendar.written_step(node)) is not None:
+        when, interval = step
+        return calendar.moved(compile_node(when, scope), interval, sign)
+    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    if left.dtype == pl.Date and right.dtype in INTEGERS:
+        return combine(lambda a, b: calendar.by_days(a, sign * b), left, right)
+    return _checked(*_combined(operator, left, right, node))
 
 
 @compile_node.register
@@ -44,24 +48,21 @@ def _(node: exp.Mod, scope: Scope) -> Typed:
 @compile_node.register
 def _(node: exp.IntDiv, scope: Scope) -> Typed:
     left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
-    if left.dtype not in INTEGERS or right.dtype not in INTEGERS:
-        raise UnsupportedError(f"DIV divides whole numbers; `{shown(node)}` has others")
-    value = combine(lambda a, b: _quotient(a.cast(pl.Int64), b.cast(pl.Int64)), left, right)
-    failures = [
-        _zero(left, right, node),
-        Check(
-            (left.expr == _LOWEST[pl.Int64]) & (right.expr == -1), f"`{shown(node)}` is too large for BIGINT"
-        ),
-    ]
-    return value.failing(failures)
+    dtype = combine(lambda a, b: a + b, left, right).dtype
+    if not all(side.dtype.is_numeric() or side.dtype == pl.Null for side in (left, right)):
+        raise UnsupportedError(f"DIV divides numbers, not the operands of `{shown(node)}`")
+    value = combine(lambda a, b: _quotient(a, b, dtype), left, right)
+    known = left.expr.is_not_null() & (right.expr != 0)
+    too_large = Check(known & value.expr.is_null(), f"`{shown(node)}` is too large for BIGINT")
+    return value.failing([_zero(left, right, node), too_large])
 
 
 @compile_node.register(exp.SafeAdd)
 @compile_node.register(exp.SafeSubtract)
 @compile_node.register(exp.SafeMultiply)
 @compile_node.register(exp.SafeDivide)
-def _(node: exp.Expression, scope: Scope) -> Typed:
-    operators: dict[type[exp.Expression], str]
+def _(node: exp.Expr, scope: Scope) -> Typed:
+    operators: dict[type[exp.Expr], str]
     operators = {exp.SafeAdd: "+", exp.SafeSubtract: "-", exp.SafeMultiply: "*", exp.SafeDivide: "/"}
     value, failures = _operate(operators[type(node)], node, scope)
     return value.or_null(failures)
@@ -69,7 +70,7 @@ def _(node: exp.Expression, scope: Scope) -> Typed:
 
 @compile_node.register(exp.Neg)
 @compile_node.register(exp.Negative)
-def _(node: exp.Expression, scope: Scope) -> Typed:
+def _(node: exp.Expr, scope: Scope) -> Typed:
     operand = compile_node(node.this, scope)
     if operand.dtype == pl.Null:
         return operand
@@ -111,9 +112,12 @@ def _checked(value: Typed, failures: Sequence[Check]) -> Typed:
     return value.failing(failures)
 
 
-def _operate(operator: str, node: exp.Expression, scope: Scope) -> tuple[Typed, list[Check]]:
+def _operate(operator: str, node: exp.Expr, scope: Scope) -> tuple[Typed, list[Check]]:
+    return _combined(operator, compile_node(node.this, scope), compile_node(node.expression, scope), node)
+
+
+def _combined(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
     """The value of `left operator right` and the rows on which it has none."""
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
     if pl.Null in (left.dtype, right.dtype):
         return combine(lambda a, b: pl.lit(None), left, right), []
     if pl.Duration in (left.dtype.base_type(), right.dtype.base_type()) and operator in "*/":
@@ -138,7 +142,7 @@ _PLAIN: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 def _whole(
-    operator: str, left: Typed, right: Typed, result: Typed, node: exp.Expression
+    operator: str, left: Typed, right: Typed, result: Typed, node: exp.Expr
 ) -> tuple[Typed, list[Check]]:
     """Whole numbers that wrap around in the machine: compute wider, or read the overflow off the signs."""
     a, b, s = left.expr, right.expr, result.expr
@@ -154,7 +158,7 @@ def _whole(
     return value, [Check(value.expr.is_null() & exact.is_not_null(), cause)]
 
 
-def _remainder(left: Typed, right: Typed, node: exp.Expression) -> tuple[Typed, list[Check]]:
+def _remainder(left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
     """The remainder with the sign of the dividend."""
     dtype = combine(lambda a, b: a + b, left, right).dtype
     value = combine(_float_remainder(dtype) if dtype in FLOATS else _exact_remainder, left, right)
@@ -181,13 +185,18 @@ def _float_remainder(dtype: pl.DataType) -> Callable[[pl.Expr, pl.Expr], pl.Expr
     return remainder
 
 
-def _quotient(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+def _quotient(a: pl.Expr, b: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The whole part of a quotient, rounded toward zero; NULL where it is no BIGINT."""
     divisor = pl.when(b != 0).then(b)
-    floored, rest = a // divisor, a % divisor
-    return pl.when((rest != 0) & ((a < 0) != (b < 0))).then(floored + 1).otherwise(floored)
+    if dtype in FLOATS:
+        return (a / divisor).cast(pl.Int64, strict=False)
+    wide = pl.Int128() if dtype in INTEGERS else pl.Decimal(38, dtype.scale)  # type: ignore[attr-defined]
+    dividend, by = a.cast(wide), divisor.cast(wide)
+    whole = dividend - _exact_remainder(dividend, by)
+    return (whole // by if dtype in INTEGERS else whole / by).cast(pl.Int64, strict=False)
 
 
-def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expression) -> tuple[Typed, list[Check]]:
+def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
     """Decimals at the scale that Spark SQL gives the result; Polars keeps the larger of the operands'."""
     target = decimal_result(operator, left.dtype, right.dtype)
     working = pl.Decimal(38, max(target.scale, *(side.dtype.scale for side in (left, right))))  # type: ignore[attr-defined]
@@ -219,11 +228,11 @@ def decimal_result(operator: str, left: pl.DataType, right: pl.DataType) -> pl.D
     return pl.Decimal(min(38, whole + scale), scale)
 
 
-def _zero(dividend: Typed, divisor: Typed, node: exp.Expression) -> Check:
+def _zero(dividend: Typed, divisor: Typed, node: exp.Expr) -> Check:
     return Check(dividend.expr.is_not_null() & (divisor.expr == 0), f"`{shown(node)}` divides by zero")
 
 
-def _lowest(operand: Typed, node: exp.Expression) -> list[Check]:
+def _lowest(operand: Typed, node: exp.Expr) -> list[Check]:
     """The smallest whole number of a type has no positive counterpart."""
     if operand.dtype not in INTEGERS:
         return []

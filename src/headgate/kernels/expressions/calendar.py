@@ -12,7 +12,7 @@ import polars as pl
 from sqlglot import exp
 
 from headgate.kernels.expressions.compile import compile_node, constant_integer
-from headgate.kernels.expressions.dtypes import INTEGERS, INTERVAL, TIMESTAMP
+from headgate.kernels.expressions.dtypes import INTERVAL, TIMESTAMP
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
 from headgate.model.errors import UnsupportedError
 from headgate.model.time import DAY, UNITS
@@ -28,7 +28,7 @@ _SPANS = {
 }
 
 
-def unit_name(node: exp.Expression | str) -> str:
+def unit_name(node: exp.Expr | str) -> str:
     """A unit of time in capitals and in the singular."""
     name = (node if isinstance(node, str) else node.name).upper()
     return name.removesuffix("S")
@@ -64,7 +64,7 @@ def _count(text: str, node: exp.Interval) -> float:
         raise UnsupportedError(f"`{shown(node)}` does not have a number before its unit") from None
 
 
-def _unit_length(unit: exp.Expression | str, node: exp.Expression) -> int:
+def _unit_length(unit: exp.Expr | str, node: exp.Expr) -> int:
     length = UNITS.get(unit_name(unit))
     if length is None:
         raise UnsupportedError(
@@ -84,27 +84,30 @@ def _span_length(text: str, span: exp.IntervalSpan, node: exp.Interval) -> int:
     return sign * sum(round(float(count) * UNITS[unit]) for unit, count in fields.items())
 
 
-def shift(node: exp.Expression, scope: Scope) -> Typed | None:
-    """A date or timestamp moved by an interval or by days; None when the operands are something else."""
-    sign = 1 if isinstance(node, exp.Add) else -1
-    when, step = node.this, node.expression.unnest()
-    if isinstance(when.unnest(), exp.Interval) and sign == 1:
-        when, step = node.expression, when.unnest()
-    if isinstance(step, exp.Interval):
-        moved = compile_node(when, scope)
-        unit = step.args.get("unit")
-        if isinstance(unit, exp.Var) and unit_name(unit) in _MONTHS:
-            count = constant_integer(exp.cast(step.this, "int"), f"the number of months in `{shown(step)}`")
-            return by_months(moved, pl.lit(sign * count * _MONTHS[unit_name(unit)]))
-        if moved.dtype != pl.Date:
-            return None
-        if isinstance(unit, exp.Var) and _unit_length(unit, step) % DAY == 0:
-            return combine(lambda a, b: a + sign * b, moved, compile_node(step, scope))
-        return combine(lambda a, b: a.cast(TIMESTAMP) + sign * b, moved, compile_node(step, scope))
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
-    if left.dtype == pl.Date and right.dtype in INTEGERS:
-        return combine(lambda a, b: by_days(a, sign * b), left, right)
+def written_step(node: exp.Expr) -> tuple[exp.Expr, exp.Interval] | None:
+    """What is moved and by which interval, if an interval is written out as an operand of + or -."""
+    left, right = node.this, node.expression
+    if isinstance(right.unnest(), exp.Interval):
+        return left, right.unnest()
+    if isinstance(left.unnest(), exp.Interval) and isinstance(node, exp.Add):
+        return right, left.unnest()
     return None
+
+
+def moved(when: Typed, step: exp.Interval, sign: int) -> Typed:
+    """A date, timestamp or interval moved by an interval that is written out.
+
+    A date moved by days is a date; by smaller units it is a timestamp.
+    """
+    unit = step.args.get("unit")
+    if isinstance(unit, exp.Var) and unit_name(unit) in _MONTHS:
+        count = constant_integer(exp.cast(step.this, "int"), f"the number of months in `{shown(step)}`")
+        return by_months(when, pl.lit(sign * count * _MONTHS[unit_name(unit)]))
+    length = compile_node(step, when.scope)
+    days = isinstance(unit, exp.Var) and _unit_length(unit, step) % DAY == 0
+    if when.dtype == pl.Date and not days:
+        return combine(lambda a, b: a.cast(TIMESTAMP) + sign * b, when, length)
+    return combine(lambda a, b: a + sign * b, when, length)
 
 
 def by_days(date: pl.Expr, days: pl.Expr) -> pl.Expr:
@@ -124,7 +127,7 @@ def months_of(unit: str) -> int | None:
     return _MONTHS.get(unit)
 
 
-def scale(operator: str, left: Typed, right: Typed, node: exp.Expression) -> tuple[Typed, list[Check]]:
+def scale(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
     """An interval times or divided by a number, rounded half away from zero to microseconds."""
     if right.dtype == INTERVAL and operator == "*":
         left, right = right, left

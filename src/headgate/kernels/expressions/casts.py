@@ -34,7 +34,7 @@ def _(node: exp.Cast, scope: Scope) -> Typed:
     return convert(compile_node(literal, scope), target, literal, lenient=bool(node.args.get("safe")))
 
 
-def convert(value: Typed, target: pl.DataType, node: exp.Expression, *, lenient: bool = False) -> Typed:
+def convert(value: Typed, target: pl.DataType, node: exp.Expr, *, lenient: bool = False) -> Typed:
     """A value in another type; where it does not fit, NULL if lenient and an error otherwise."""
     source = value.dtype
     if source == target:
@@ -48,7 +48,7 @@ def convert(value: Typed, target: pl.DataType, node: exp.Expression, *, lenient:
     return converted.failing([Check(value.expr.is_not_null() & converted.expr.is_null(), cause)])
 
 
-def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expression) -> pl.Expr:
+def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expr) -> pl.Expr:
     """The values of type `source` in type `target`; NULL where they do not fit."""
     numeric = (*INTEGERS, *FLOATS)
     match source, target:

@@ -14,7 +14,7 @@ from headgate.model.errors import UnsupportedError
 
 
 @singledispatch
-def compile_node(node: exp.Expression, scope: Scope) -> Typed:
+def compile_node(node: exp.Expr, scope: Scope) -> Typed:
     """A sqlglot node whose columns are flat names becomes a Polars expression with its checks."""
     raise UnsupportedError(f"`{shown(node)}` is not supported here")
 
@@ -34,7 +34,7 @@ def named(*names: str) -> Callable[[Named], Named]:
     return register
 
 
-def constant(node: exp.Expression | None, what: str) -> object:
+def constant(node: exp.Expr | None, what: str) -> object:
     """The Python value of an argument that must not depend on the row."""
     if node is None or next(node.find_all(exp.Column), None) is not None:
         text = "" if node is None else f", not `{shown(node)}`"
@@ -42,7 +42,7 @@ def constant(node: exp.Expression | None, what: str) -> object:
     return pl.select(compile_node(node, Scope({})).expr).item()
 
 
-def constant_text(node: exp.Expression | None, what: str) -> str:
+def constant_text(node: exp.Expr | None, what: str) -> str:
     """A constant argument as text; NULL is refused, since the answer would be NULL on every row."""
     value = constant(node, what)
     if not isinstance(value, str):
@@ -50,7 +50,7 @@ def constant_text(node: exp.Expression | None, what: str) -> str:
     return value
 
 
-def constant_integer(node: exp.Expression | None, what: str) -> int:
+def constant_integer(node: exp.Expr | None, what: str) -> int:
     """A constant argument as a whole number."""
     value = constant(node, what)
     if not isinstance(value, int):

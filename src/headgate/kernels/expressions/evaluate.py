@@ -67,7 +67,19 @@ class _Deferred:
     scalar: Scalar
 
     def __call__(self, columns: Sequence[pl.Series]) -> pl.Series:
-        return evaluate(pl.DataFrame(list(columns)), {"value": self.scalar})["value"]
+        try:
+            return evaluate(pl.DataFrame(list(columns)), {"value": self.scalar})["value"]
+        except DataError as error:
+            raise _RetoldError(error.cause, remedy=error.remedy) from error
+
+
+class _RetoldError(DataError):
+    """A DataError that passes through Polars, which makes an exception anew from its text and adds to it."""
+
+    def __init__(self, cause: str, *, remedy: str | None = None) -> None:
+        told = cause.partition("\n\nThis error occurred")[0].removeprefix(f"error[{self.code}]: ")
+        cause, _, help_ = told.partition("\n  help: ")
+        super().__init__(cause, remedy=remedy or help_ or None)
 
 
 Layout = tuple[tuple[str, pl.DataType], ...]

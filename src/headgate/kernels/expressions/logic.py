@@ -12,7 +12,7 @@ from headgate.kernels.expressions.compile import compile_node, constant, named
 from headgate.kernels.expressions.dtypes import FLOATS
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine
 
-_COMPARE: dict[type[exp.Expression], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+_COMPARE: dict[type[exp.Expr], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     exp.EQ: lambda a, b: a == b,
     exp.NEQ: lambda a, b: a != b,
     exp.LT: lambda a, b: a < b,
@@ -36,7 +36,7 @@ _MANY = 8
 @compile_node.register(exp.NullSafeEQ)
 @compile_node.register(exp.NullSafeNEQ)
 @compile_node.register(exp.EqualNull)
-def _(node: exp.Expression, scope: Scope) -> Typed:
+def _(node: exp.Expr, scope: Scope) -> Typed:
     left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
     if exp.Null in (type(node.this), type(node.expression)):
         left, right = _null_as(left, right), _null_as(right, left)
@@ -185,7 +185,7 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 
 @compile_node.register(exp.Greatest)
 @compile_node.register(exp.Least)
-def _(node: exp.Expression, scope: Scope) -> Typed:
+def _(node: exp.Expr, scope: Scope) -> Typed:
     wins: Callable[[pl.Expr, pl.Expr], pl.Expr]
     wins = (lambda a, b: a >= b) if isinstance(node, exp.Greatest) else (lambda a, b: a <= b)
 

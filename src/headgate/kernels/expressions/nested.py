@@ -36,7 +36,7 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
     return combine(lambda a, i: pl.when(inside).then(_at(a, i)), array, index)
 
 
-def _element(array: Typed, index: Typed, node: exp.Expression, *, from_one: bool) -> Typed:
+def _element(array: Typed, index: Typed, node: exp.Expr, *, from_one: bool) -> Typed:
     length = array.expr.list.len().cast(pl.Int64)
     position = index.expr.cast(pl.Int64)
     if from_one:

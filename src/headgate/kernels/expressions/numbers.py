@@ -22,7 +22,7 @@ def _logarithm(value: pl.Expr) -> pl.Expr:
     return pl.when(value > 0).then(value.log())
 
 
-_REAL: dict[type[exp.Expression], Callable[[pl.Expr], pl.Expr]] = {
+_REAL: dict[type[exp.Expr], Callable[[pl.Expr], pl.Expr]] = {
     exp.Sqrt: lambda a: a.sqrt(),
     exp.Cbrt: lambda a: a.cbrt(),
     exp.Exp: lambda a: a.exp(),
@@ -55,7 +55,7 @@ _FIRST_BEYOND = 2.0**63
 @compile_node.register(exp.Degrees)
 @compile_node.register(exp.Radians)
 @compile_node.register(exp.Rint)
-def _(node: exp.Expression, scope: Scope) -> Typed:
+def _(node: exp.Expr, scope: Scope) -> Typed:
     return _real(node.this, scope).map(_REAL[type(node)])
 
 
@@ -71,7 +71,9 @@ def _(node: exp.Pow, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Log, scope: Scope) -> Typed:
-    base, value = node.this, _real(node.expression, scope)
+    # The binder has made the base a DOUBLE, as it does with every argument of a logarithm.
+    base = node.this.this if isinstance(node.this, exp.Cast) else node.this
+    value = _real(node.expression, scope)
     if isinstance(base, exp.Literal) and base.this == "10":
         return value.map(
             lambda a: pl.when(a > 0).then(a.map_batches(_log10, pl.Float64, is_elementwise=True))
@@ -102,7 +104,7 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
     return Typed(pl.lit(math.e), Scope({}))
 
 
-def _real(node: exp.Expression, scope: Scope) -> Typed:
+def _real(node: exp.Expr, scope: Scope) -> Typed:
     return compile_node(node, scope).map(lambda a: a.cast(pl.Float64))
 
 
@@ -146,7 +148,7 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
     return _round(arguments[0], digits, node, even=True)
 
 
-def _round(value: Typed, digits: exp.Expression | None, node: exp.Expression, *, even: bool) -> Typed:
+def _round(value: Typed, digits: exp.Expr | None, node: exp.Expr, *, even: bool) -> Typed:
     places = 0 if digits is None else constant_integer(digits, "the digits of ROUND")
     if value.dtype in INTEGERS:
         return value if places >= 0 else _round_whole(value, 10**-places, node, even=even)
@@ -181,7 +183,7 @@ def _round_real(value: pl.Expr, places: int, *, even: bool) -> pl.Expr:
     return pl.when(scaled < 2.0**52).then(result * value.sign()).otherwise(value)
 
 
-def _round_whole(value: Typed, power: int, node: exp.Expression, *, even: bool) -> Typed:
+def _round_whole(value: Typed, power: int, node: exp.Expr, *, even: bool) -> Typed:
     """Tens, hundreds, ... of a whole number."""
     dtype = value.dtype
 
@@ -203,7 +205,7 @@ def _round_whole(value: Typed, power: int, node: exp.Expression, *, even: bool) 
 @compile_node.register(exp.BitwiseAnd)
 @compile_node.register(exp.BitwiseOr)
 @compile_node.register(exp.BitwiseXor)
-def _(node: exp.Expression, scope: Scope) -> Typed:
+def _(node: exp.Expr, scope: Scope) -> Typed:
     left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
     match node:
         case exp.BitwiseAnd():

@@ -47,7 +47,7 @@ def like_regex(pattern: str, escape: str) -> str:
     return f"^{''.join(parts)}$"
 
 
-def checked_regex(node: exp.Expression | None, what: str) -> str:
+def checked_regex(node: exp.Expr | None, what: str) -> str:
     """A constant regular expression that Polars can run."""
     pattern = constant_text(node, what)
     try:

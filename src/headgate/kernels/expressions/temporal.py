@@ -54,7 +54,7 @@ _PARTS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
     "MINUTE": lambda a: a.dt.minute(),
     "SECOND": lambda a: a.dt.second(),
 }
-_CLASSES: dict[type[exp.Expression], str] = {
+_CLASSES: dict[type[exp.Expr], str] = {
     exp.Year: "YEAR",
     exp.Quarter: "QUARTER",
     exp.Month: "MONTH",
@@ -81,7 +81,7 @@ _EXTRACT = {"DAYOFMONTH": "DAY", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR", "WEEKOF
 @compile_node.register(exp.Hour)
 @compile_node.register(exp.Minute)
 @compile_node.register(exp.Second)
-def _(node: exp.Expression, scope: Scope) -> Typed:
+def _(node: exp.Expr, scope: Scope) -> Typed:
     return _part(_CLASSES[type(node)], compile_node(node.this, scope), node)
 
 
@@ -103,11 +103,11 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
     return _timestamp(arguments[0], node).map(lambda a: (a.dt.weekday() - 1).cast(pl.Int32))
 
 
-def _part(unit: str, value: Typed, node: exp.Expression) -> Typed:
+def _part(unit: str, value: Typed, node: exp.Expr) -> Typed:
     return _timestamp(value, node).map(lambda a: _PARTS[unit](a).cast(pl.Int32))
 
 
-def _timestamp(value: Typed, node: exp.Expression) -> Typed:
+def _timestamp(value: Typed, node: exp.Expr) -> Typed:
     """A date or text as a timestamp; a timestamp with or without zone as it is."""
     return value if isinstance(value.dtype, pl.Datetime) else convert(value, TIMESTAMP, node)
 
@@ -140,7 +140,7 @@ def _(node: exp.StrToUnix, scope: Scope) -> Typed:
     return when.map(lambda a: a.cast(pl.Int64) // SECOND)
 
 
-def _parsed(value: Typed, form: exp.Expression | None, node: exp.Expression) -> Typed:
+def _parsed(value: Typed, form: exp.Expr | None, node: exp.Expr) -> Typed:
     pattern = strftime(form)
     parsed = value.map(lambda a: _full(a, pattern))
     cause = f"`{shown(node)}` has a value that does not have the form {pattern}"
@@ -155,7 +155,7 @@ def _full(text: pl.Expr, pattern: str) -> pl.Expr:
     return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
 
 
-def strftime(form: exp.Expression | None) -> str:
+def strftime(form: exp.Expr | None) -> str:
     """The strftime pattern of a Java date pattern that sqlglot has half translated."""
     text = constant_text(form, "the pattern of a date").replace("strict", "")
     for digits in (9, 6, 3):
@@ -252,8 +252,8 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 @compile_node.register(exp.UnixMicros)
 @compile_node.register(exp.UnixMillis)
 @compile_node.register(exp.UnixSeconds)
-def _(node: exp.Expression, scope: Scope) -> Typed:
-    sizes: dict[type[exp.Expression], int]
+def _(node: exp.Expr, scope: Scope) -> Typed:
+    sizes: dict[type[exp.Expr], int]
     sizes = {exp.UnixMicros: 1, exp.UnixMillis: MILLISECOND, exp.UnixSeconds: SECOND}
     return _timestamp(compile_node(node.this, scope), node.this).map(
         lambda a: a.cast(pl.Int64) // sizes[type(node)]

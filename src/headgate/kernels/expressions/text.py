@@ -21,7 +21,7 @@ def _(node: exp.DPipe, scope: Scope) -> Typed:
     return _joined([compile_node(part, scope) for part in (node.this, node.expression)], node)
 
 
-def _joined(parts: list[Typed], node: exp.Expression) -> Typed:
+def _joined(parts: list[Typed], node: exp.Expr) -> Typed:
     wrong = next((part.dtype for part in parts if part.dtype not in (pl.String, pl.Null)), None)
     if wrong is not None:
         raise UnsupportedError(

@@ -91,6 +91,6 @@ def combine(function: Callable[..., pl.Expr], *operands: Typed) -> Typed:
     return Typed(function(*(operand.expr for operand in operands)), operands[0].scope, checks)
 
 
-def shown(node: exp.Expression) -> str:
+def shown(node: exp.Expr) -> str:
     """An expression as people read it."""
     return Scalar(node, types.NULL).show()

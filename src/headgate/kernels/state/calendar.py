@@ -1,4 +1,4 @@
-"""Calendar: rows whose deaths are known but not in order (WK), partitioned by death and dropped a partition at a time.
+"""Calendar: rows whose deaths are known but not in order (WK), partitioned by death.
 
 ```
 deaths     …  40    50    60    70    80    90   100   …          never
@@ -6,10 +6,10 @@ deaths     …  40    50    60    70    80    90   100   …          never
 clock at 52 ───────────^                 arrivals [ run ][ run ]   not yet filed
 ```
 
-The calendar queue of Windows, section 3.5.2. A partition ("day") is a power of two of microseconds wide, chosen so that
-what is filed spreads over about `days` of them; it costs nothing to drop when the clock has passed it. Rows are filed
-when enough of them have arrived: filing each batch at once would split it into as many small runs as there are days, and
-every probe would have to visit them all.
+The calendar queue of Windows, section 3.5.2. A partition ("day") is a power of two of microseconds wide,
+chosen so that what is filed spreads over about `days` of them; it is dropped whole when the clock has passed
+it. Rows are filed when the arrivals outnumber what is filed: filing each batch at once would split it into as
+many small runs as there are days, and every probe would have to visit them all.
 """
 
 from __future__ import annotations
@@ -23,22 +23,19 @@ from typing import Self
 import numpy as np
 import polars as pl
 
-from headgate.kernels.state.run import merge
+from headgate.kernels.state.run import alive_rows
 from headgate.kernels.state.runs import Runs
-from headgate.kernels.state.store import Layout, Match, Probes, prefixed, under
+from headgate.kernels.state.store import Layout, Match, Probes, prefixed, rows_at, rows_where, under
 from headgate.model.batch import DIES
 from headgate.model.time import NEVER, Clock
 
 _ARRIVALS = "arrivals/"
 _DAY = "day."
 
-# Arrivals are filed when they are more than this share of all rows.
-_SHARE = 4
-
 
 @dataclass(frozen=True, order=True)
 class Day:
-    """Deaths from `number * width` to just before the next multiple of `width`; width 0: rows that never die."""
+    """Deaths from `number * width` to before the next multiple of `width`; width 0: rows that never die."""
 
     width: int
     number: int
@@ -97,7 +94,8 @@ class Calendar:
             return self
         arrivals = self.arrivals.insert(frame, clock)
         grown = replace(self, arrivals=arrivals)
-        due = arrivals.rows > max(self.smallest, grown.rows // _SHARE)
+        # Often enough to drop most rows by the day, rarely enough to write each of them about once.
+        due = arrivals.rows > max(self.smallest, sum(part.rows for part in self.filed.values()))
         return grown._with_arrivals_filed(clock) if due else grown
 
     def probe(self, key: int, probes: Probes) -> Iterator[Match]:
@@ -109,10 +107,9 @@ class Calendar:
         return replace(self, filed=filed, arrivals=self.arrivals.expire(upto))
 
     def _with_arrivals_filed(self, clock: Clock) -> Self:
-        together = merge(self.arrivals.runs, clock.upto, clock.after)
-        assert together is not None, "rows born in this step are not dead before it"
+        rows = alive_rows(self.arrivals.runs, clock.after)
         filed = dict(self.filed)
-        for day, frame in self._by_day(together.frame, clock.after):
+        for day, frame in self._by_day(rows, clock.after):
             filed[day] = filed.get(day, Runs(self.layout)).insert(frame, clock)
         return replace(self, filed=filed, arrivals=Runs(self.layout))
 
@@ -121,10 +118,10 @@ class Calendar:
         dies = frame[DIES].to_numpy()
         mortal = dies != NEVER
         if not mortal.all():
-            yield Day(0, 0), frame.filter(pl.Series(~mortal))
+            yield Day(0, 0), rows_where(frame, ~mortal)
         if not mortal.any():
             return
-        frame, dies = frame.filter(pl.Series(mortal)), dies[mortal]
+        frame, dies = rows_where(frame, mortal), dies[mortal]
         # The clock may still be at the beginning of time, so the first death stands for it then.
         span = int(dies.max()) - max(after, int(dies.min()))
         width = 1 << (span // self.days).bit_length()
@@ -134,4 +131,4 @@ class Calendar:
         cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
         for low, high in pairwise([0, *cuts.tolist(), frame.height]):
             # A copy for each day: a slice would keep the memory of the other days when they are gone.
-            yield Day(width, int(numbers[low])), frame[pl.Series(order[low:high].astype(np.uint32))]
+            yield Day(width, int(numbers[low])), rows_at(frame, order[low:high])

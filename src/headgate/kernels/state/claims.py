@@ -1,20 +1,22 @@
 """Claims: which stored row each ending takes back.
 
-An ending names a payload and the death that was announced. Any live row with both will do; the oldest is taken, as in a
-row window. The index keeps equal rows together in order of birth, so what has been taken of them is at the front:
+An ending names a payload and the death that was announced. Any live row with both will do, for the contents
+of the input are the same; the oldest is taken, as a row window does. The index keeps equal rows together in
+order of birth, so what has been taken of them is at the front:
 
 ```
 entries of one payload, oldest first     x x x x x . . . . .        x taken before   . alive
 three endings take                                 ^ ^ ^            found by binary search over "taken"
 ```
 
-Two payloads may share the hash bits of the index; then the front is mixed, the short way may miss, and those payloads are
-looked up the long way: every entry is compared.
+Two payloads may share the hash bits of the index. Then the front is mixed and this short way may find a
+younger row, or none; what it finds is checked, and what it misses is looked up the long way: every entry is
+compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +25,7 @@ import polars as pl
 from headgate.kernels.keys import Hashes, Mask, key_hash, keys_equal
 from headgate.kernels.state.index import Positions
 from headgate.kernels.state.run import Run
-from headgate.model.batch import BORN
+from headgate.kernels.state.store import rows_at, rows_where
 
 _NUMBER = "_number"
 _NOWHERE = np.empty(0, dtype=np.int64)
@@ -31,29 +33,28 @@ _NOWHERE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """In one run: the endings, by number, and the positions of the rows that they take back."""
+    """In one run: the endings, by number, and the rows that they take back, with their positions."""
 
     run: Run
     ending: Positions
     position: Positions
+    rows: pl.DataFrame
+
+    def only(self, keep: Mask) -> Claim:
+        return Claim(self.run, self.ending[keep], self.position[keep], rows_where(self.rows, keep))
 
 
 def claim(runs: Sequence[Run], key: int, columns: Sequence[str], endings: pl.DataFrame) -> list[Claim]:
-    """For each run, in order, what the endings (in order of time) take from it; key `key` indexes row identity.
+    """What the endings, in order of time, take back, the oldest rows first; an ending may find nothing.
 
-    An ending that finds no row is in none of the claims.
+    `columns` say what a row is; they are those of key number `key`.
     """
     hashes = key_hash(endings, columns)
     claims, doubtful = _short_way(runs, key, columns, endings, hashes)
     if not doubtful.any():
         return claims
-    other = _long_way(runs, key, columns, endings, hashes, np.flatnonzero(doubtful))
-    joined = []
-    for short, long in zip(claims, other, strict=True):
-        sure = ~doubtful.take(short.ending)
-        ending = np.concatenate([short.ending[sure], long.ending])
-        joined.append(Claim(short.run, ending, np.concatenate([short.position[sure], long.position])))
-    return joined
+    sure = [each.only(~doubtful.take(each.ending)) for each in claims]
+    return sure + _long_way(runs, key, columns, endings, hashes, np.flatnonzero(doubtful))
 
 
 def _short_way(
@@ -67,16 +68,20 @@ def _short_way(
     wrong = np.zeros(len(unique), dtype=np.bool_)
     claims = []
     for run in runs:
-        open_ = np.flatnonzero(given < wanted)
-        low, high = run.indexes[key].span(unique.take(open_))
-        seen[open_] += high - low
+        unmet = np.flatnonzero(given < wanted)
+        low, high = run.indexes[key].span(unique.take(unmet))
+        seen[unmet] += high - low
         low = _first_alive(run, key, low, high)
-        group, entry, rank = _ranges(open_, low, np.minimum(wanted.take(open_) - given.take(open_), high - low))
+        takes = np.minimum(wanted.take(unmet) - given.take(unmet), high - low)
+        group, entry, rank = _ranges(unmet, low, takes)
+        if len(group) == 0:
+            continue
         ending = order.take(first.take(group) + given.take(group) + rank)
         position = run.indexes[key].positions(entry)
-        wrong[group[~_is_copy(run, position, columns, endings, ending)]] = True
-        np.add.at(given, group, 1)
-        claims.append(Claim(run, ending, position))
+        found = Claim(run, ending, position, rows_at(run.frame, position))
+        wrong[group[~_are_copies(found, columns, endings)]] = True
+        given[unmet] += takes
+        claims.append(found)
     doubtful = np.zeros(len(hashes), dtype=np.bool_)
     doubtful[order] = np.repeat(wrong | ((given < wanted) & (seen > given)), wanted)
     return claims, doubtful
@@ -92,7 +97,7 @@ def _long_way(
 ) -> list[Claim]:
     """Claims of the endings with these numbers, by comparing every entry that their hash suggests."""
     groups = (
-        endings[pl.Series(numbers.astype(np.uint32))]
+        rows_at(endings, numbers)
         .with_columns(pl.Series(_NUMBER, numbers))
         .group_by(columns, maintain_order=True)
         .agg(pl.col(_NUMBER))
@@ -104,49 +109,42 @@ def _long_way(
     given = np.zeros(len(wanted), dtype=np.int64)
     claims = []
     for run in runs:
-        pairs = [*_copies(run, key, columns, endings, chosen, hashes)]
+        pairs = [*run.indexes[key].find(hashes.take(chosen))]
         group = np.concatenate([_NOWHERE, *(pair[0] for pair in pairs)])
         position = np.concatenate([_NOWHERE, *(pair[1] for pair in pairs)])
+        suspected = Claim(run, chosen.take(group), position, rows_at(run.frame, position))
+        copies = _are_copies(suspected, columns, endings)
+        group = group[copies]
         rank = np.arange(len(group)) - np.searchsorted(group, group)
-        take = given.take(group) + rank < wanted.take(group)
-        group, position, rank = group[take], position[take], rank[take]
-        claims.append(Claim(run, members.take(first.take(group) + given.take(group) + rank), position))
+        takes = given.take(group) + rank < wanted.take(group)
+        found, group, rank = suspected.only(copies).only(takes), group[takes], rank[takes]
+        ending = members.take(first.take(group) + given.take(group) + rank)
+        claims.append(Claim(run, ending, found.position, found.rows))
         np.add.at(given, group, 1)
     return claims
 
 
-def _copies(
-    run: Run, key: int, columns: Sequence[str], endings: pl.DataFrame, chosen: Positions, hashes: Hashes
-) -> Iterator[tuple[Positions, Positions]]:
-    """Pairs (index into `chosen`, position of a live copy), ordered by both."""
-    for group, position in run.indexes[key].find(hashes.take(chosen)):
-        copy = _is_copy(run, position, columns, endings, chosen.take(group))
-        yield group[copy], position[copy]
-
-
-def _is_copy(
-    run: Run, position: Positions, columns: Sequence[str], endings: pl.DataFrame, ending: Positions
-) -> Mask:
-    """Whether each position holds a live row that is what the ending says."""
-    theirs = run.frame.select(columns)[pl.Series(position.astype(np.uint32))]
-    ours = endings.select(columns)[pl.Series(ending.astype(np.uint32))]
-    return keys_equal(ours, theirs, columns, columns, null_equal=True) & ~run.ended.has(position)
+def _are_copies(found: Claim, columns: Sequence[str], endings: pl.DataFrame) -> Mask:
+    """Whether each row is alive and is what its ending says."""
+    ours = rows_at(endings, found.ending)
+    equal = keys_equal(ours, found.rows, columns, columns, null_equal=True)
+    return equal & ~found.run.ended.has(found.position)
 
 
 def _first_alive(run: Run, key: int, low: Positions, high: Positions) -> Positions:
     """The first entry of each range that was not taken before, if those that were stand at the front."""
     if run.ended.count == 0:
         return low
-    index, end = run.indexes[key], high
     for _ in range(int((high - low).max(initial=0)).bit_length()):
-        middle = np.minimum((low + high) >> 1, run.height - 1)
-        taken = run.ended.has(index.positions(middle)) & (low < high)
+        middle = (low + high) >> 1
+        inside = low < high
+        taken = inside & run.ended.has(run.indexes[key].positions(np.where(inside, middle, 0)))
         low, high = np.where(taken, middle + 1, low), np.where(taken, high, middle)
-    return np.minimum(low, end)
+    return low
 
 
 def _ranges(group: Positions, low: Positions, count: Positions) -> tuple[Positions, Positions, Positions]:
-    """The ranges of `count` entries from `low` spelled out: group, entry and rank within the range of each."""
+    """Ranges of `count` entries from `low` spelled out: the group, entry and rank in the range of each."""
     which = np.repeat(np.arange(len(group)), count)
     rank = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     return group.take(which), low.take(which) + rank, rank

@@ -1,7 +1,7 @@
 """Ended: which rows of a run have been taken back, as bits to ask and as a log to write down.
 
-Bits answer quickly; copying them costs an eighth of a byte per row. What a checkpoint writes are the log's pieces,
-so that it pays for the new endings and not for the run.
+Bits answer quickly; copying them costs an eighth of a byte per row. What a checkpoint writes are the log's
+pieces, so that it pays for the new endings and not for the run.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Ended:
 
     def adding(self, positions: Positions, step: int) -> Ended:
         """The set with these positions too, which were not in it; the log gains a piece of this step."""
+        if len(positions) == 0:
+            return self
         bits = self.bits.copy()
         np.bitwise_or.at(bits, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
         sizes = [*(len(piece.positions) for piece in self.log), len(positions)]

@@ -1,7 +1,8 @@
 """Endings: rows that may be taken back before their announced death (STR).
 
-A row that was taken back is marked and from then on never found; when a run is more than half dead it is written anew, and
-merging leaves the dead behind. So the store follows the live rows, not the number of endings that have come.
+A row that was taken back is marked and from then on never found; when a run is more than half dead it is
+written anew, and merging leaves the dead behind. So the store follows the live rows, not the number of
+endings that have come.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from headgate.kernels.keys import keys_equal
 from headgate.kernels.state.claims import claim
 from headgate.kernels.state.ended import Ended, Piece
 from headgate.kernels.state.index import Positions
-from headgate.kernels.state.run import Run, ended_at
+from headgate.kernels.state.run import Run
 from headgate.kernels.state.runs import Runs
-from headgate.kernels.state.store import ENDS, Instants, Layout, Probes
+from headgate.kernels.state.store import ENDS, Instants, Layout, Probes, rows_at, rows_where
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import Clock
 
@@ -41,7 +42,7 @@ class Taken:
 
 @dataclass(frozen=True, eq=False)
 class Endings(Runs):
-    """Runs of rows, each row marked once it is taken back. The last key of the layout is the row's identity."""
+    """Runs of rows, each row marked once it is taken back. For `end`, the last key is the row's identity."""
 
     @staticmethod
     def empty(layout: Layout, identity: Sequence[str]) -> Endings:
@@ -74,53 +75,57 @@ class Endings(Runs):
 
     def live(self) -> pl.DataFrame:
         """All rows that were not taken back."""
-        kept = [run.frame.filter(pl.Series(~run.ended.mask())) for run in self.runs]
+        kept = [rows_where(run.frame, ~run.ended.mask()) for run in self.runs]
         return pl.concat([self._nothing().drop(ENDS), *kept], rechunk=True)
 
     def end(self, endings: pl.DataFrame, clock: Clock) -> Taken:
-        """Takes back one row for each ending: `_born` is the instant, `_dies` the death that had been announced."""
+        """Takes back a row for each ending: `_born` is the instant, `_dies` the death that was announced."""
         endings = endings.sort(BORN, maintain_order=True)
         instants = endings[BORN].to_numpy()
         claims = claim(self.runs, len(self.layout.keys) - 1, self.layout.keys[-1], endings)
         found = np.zeros(endings.height, dtype=np.bool_)
+        hits = []
         for each in claims:
             found[each.ending] = True
-        store, rows = self._without([(c.run, c.position, instants.take(c.ending)) for c in claims], clock)
-        return Taken(store, rows, endings.filter(pl.Series(~found)))
+            rows = each.rows.hstack([pl.Series(ENDS, instants.take(each.ending))])
+            hits.append((each.run, each.position, rows))
+        return self._without(hits, rows_where(endings, ~found), clock)
 
     def end_partners(self, probes: Sequence[tuple[int, Probes]], clock: Clock) -> Taken:
-        """Takes back every row that is a partner, by any of the given keys, of probes that live up to one instant.
+        """Takes back every row that is a partner, by any of the given keys, of the probes.
 
-        A row with several partners goes at the earliest of their `ends`.
+        It goes when the probe ends; if it has several, when the first of them does.
         """
         hits = []
         for run in self.runs:
             position, instant = [], []
             for key, probing in probes:
                 for probe, suspect in run.suspects(key, probing):
-                    ours = probing.frame[pl.Series(probe.astype(np.uint32))]
+                    ours, theirs = rows_at(probing.frame, probe), rows_at(run.payload, suspect)
                     columns = self.layout.keys[key]
-                    equal = keys_equal(ours, run.gather(suspect), probing.columns, columns, null_equal=True)
+                    equal = keys_equal(ours, theirs, probing.columns, columns, null_equal=True)
                     position.append(suspect[equal])
                     instant.append(probing.ends.take(probe[equal]))
             if position:
-                hits.append((run, *_earliest(np.concatenate(position), np.concatenate(instant))))
-        store, rows = self._without(hits, clock)
-        return Taken(store, rows, rows.clear())
+                where, instants = _earliest(np.concatenate(position), np.concatenate(instant))
+                rows = rows_at(run.frame, where).hstack([pl.Series(ENDS, instants)])
+                hits.append((run, where, rows))
+        return self._without(hits, self._nothing(), clock)
 
     def _without(
-        self, hits: Sequence[tuple[Run, Positions, Instants]], clock: Clock
-    ) -> tuple[Endings, pl.DataFrame]:
-        """The store with these positions marked, and the rows there with the instants as `_ends`."""
-        marked: dict[str, Run] = {}
-        frames = [self._nothing()]
-        for run, position, instant in hits:
-            if len(position):
-                rows = run.frame[pl.Series(position.astype(np.uint32))]
-                frames.append(rows.with_columns(pl.Series(ENDS, instant)))
-                marked[run.name] = ended_at(run, position, clock.upto)
-        runs = tuple(marked.get(run.name, run) for run in self.runs)
-        return replace(self, runs=runs), pl.concat(frames, rechunk=True)
+        self, hits: Sequence[tuple[Run, Positions, pl.DataFrame]], rest: pl.DataFrame, clock: Clock
+    ) -> Taken:
+        """The rows at these positions, which have `_ends` already, taken back."""
+        positions: dict[str, list[Positions]] = {}
+        for run, position, _ in hits:
+            positions.setdefault(run.name, []).append(position)
+        marked = (
+            run.without(np.concatenate(positions[run.name]), clock.upto) if run.name in positions else run
+            for run in self.runs
+        )
+        runs = tuple(run for run in marked if run.ended.count < run.height)
+        rows = pl.concat([self._nothing(), *(rows for _, _, rows in hits)], rechunk=True)
+        return Taken(replace(self, runs=runs), rows, rest)
 
     def _nothing(self) -> pl.DataFrame:
         instants = {BORN: pl.Int64(), DIES: pl.Int64(), ENDS: pl.Int64()}

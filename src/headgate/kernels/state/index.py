@@ -1,16 +1,18 @@
-"""HashIndex: where in a run of rows each key hash occurs, as one sorted array and a directory over it.
+"""HashIndex: where in a run of rows each key hash occurs.
 
-An entry is a 64-bit number: the upper bits of the row's key hash, then the row's position in the run. One sort
-of plain numbers orders both, merging needs no hash again, and equal keys stay in the order of their rows.
+An entry is a 64-bit number: the upper bits of the row's key hash, then the row's position in the run. One
+sort of plain numbers orders both, merging needs no hash again, and equal keys stay in the order of their
+rows.
 
 ```
-hash of row 0   9f3a…                entries   1c07…|2   9f3a…|0   9f3a…|1
-hash of row 1   9f3a…        →       directory, by the leading bits: where each bucket of entries starts
+hash of row 0   9f3a…
+hash of row 1   9f3a…     entries, sorted   1c07…|2   9f3a…|0   9f3a…|1
 hash of row 2   1c07…
 ```
 
-Hashes spread evenly, so a directory with about as many buckets as entries finds a key with two reads, however
-large the run is; a binary search would miss the cache at every step.
+Hashes spread evenly, so their leading bits say where an entry must be. A filter of single bits turns most
+hashes away that are not there, and a directory says where the few entries with the same leading bits start: a
+handful of reads however large the run is, where a binary search would miss the cache at every step.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class HashIndex:
 
     @staticmethod
     def merged(parts: Sequence[HashIndex], keeps: Sequence[Mask | None]) -> HashIndex:
-        """The index of the runs laid end to end, without the rows that their `keeps` leave out (None: all stay)."""
+        """The index of runs laid end to end, without the rows that `keeps` leave out (None: all stay)."""
         kept = [part._kept(keep) for part, keep in zip(parts, keeps, strict=True)]
         height = sum(len(entries) for entries, _ in kept)
         width = max([_width(height), *(part.width for part in parts)])
@@ -55,40 +57,48 @@ class HashIndex:
         for entries, positions in kept:
             moved.append(_packed(entries, positions + offset, width))
             offset += np.uint64(len(entries))
-        # The stable sort finds the sorted parts and merges them, which is twice as fast as sorting anew.
-        return HashIndex(moved[0] if len(moved) == 1 else np.sort(np.concatenate(moved), kind="stable"), width)
+        if len(moved) == 1:
+            return HashIndex(moved[0], width)
+        # The stable sort finds the sorted parts and merges them: twice as fast as sorting anew.
+        return HashIndex(np.sort(np.concatenate(moved), kind="stable"), width)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries and of the directory, built or not."""
-        return self.entries.nbytes + 4 * ((1 << self._directory_bits) + 1)
+        """Bytes of the entries, the filter and the directory, built or not."""
+        return self.entries.nbytes + (1 << self._filter_bits) // 8 + 4 * (1 << self._directory_bits)
 
     def find(self, hashes: Hashes) -> Iterator[tuple[Positions, Positions]]:
         """Pairs (number of the probe, position of a row) wherever the hashes agree, in blocks.
 
         Only the upper bits are compared: the caller checks the keys themselves.
         """
-        starts = self._directory
-        bucket = (hashes >> self._shift).view(np.int64)
-        first = starts.take(bucket).astype(np.int64)
-        counts = starts.take(bucket + 1) - first
+        maybe = self._perhaps_there(hashes)
+        if len(maybe) == 0:
+            return
+        hashes = hashes.take(maybe)
+        first, past = self._buckets(hashes)
+        counts = past - first
         upto = np.cumsum(counts)
-        total = int(upto[-1]) if len(upto) else 0
-        cuts = np.searchsorted(upto, np.arange(_BLOCK, total, _BLOCK)).tolist()
+        cuts = np.searchsorted(upto, np.arange(_BLOCK, upto[-1], _BLOCK)).tolist()
         for low, high in zip([0, *cuts], [*cuts, len(hashes)], strict=True):
             if low < high:
-                yield self._agreeing(hashes[low:high], first[low:high], counts[low:high], low)
+                probe, position = self._agreeing(hashes[low:high], first[low:high], counts[low:high])
+                yield maybe[low:high].take(probe), position
 
     def span(self, hashes: Hashes) -> tuple[Positions, Positions]:
         """For each hash, the half-open range of entries that agree with it."""
-        low = _low_bits(self.width)
-        return self._first_at_least(hashes & ~low), self._first_at_least(hashes | low, past_equal=True)
+        first = hashes & ~_low_bits(self.width)
+        beyond = (hashes | _low_bits(self.width)) + np.uint64(1)
+        past = self._first_at_least(beyond)
+        past[beyond == 0] = len(self.entries)
+        return self._first_at_least(first), past
 
     def positions(self, entry: Positions) -> Positions:
         """The rows that these entries stand for."""
         return (self.entries.take(entry) & _low_bits(self.width)).view(np.int64)
 
     def _kept(self, keep: Mask | None) -> tuple[Hashes, Hashes]:
+        """The entries that stay, and the positions that they will have."""
         positions = self.entries & _low_bits(self.width)
         if keep is None:
             return self.entries, positions
@@ -96,47 +106,61 @@ class HashIndex:
         renumbered = np.cumsum(keep, dtype=np.uint64) - np.uint64(1)
         return self.entries[stays], renumbered.take(positions[stays].view(np.int64))
 
-    def _agreeing(
-        self, hashes: Hashes, first: Positions, counts: Positions, offset: int
-    ) -> tuple[Positions, Positions]:
+    def _perhaps_there(self, hashes: Hashes) -> Positions:
+        """The numbers of the hashes that the filter does not turn away."""
+        bit = hashes >> np.uint64(64 - self._filter_bits)
+        byte = self._filter.take((bit >> np.uint64(3)).view(np.int64))
+        return np.flatnonzero((byte >> (bit.astype(np.uint8) & np.uint8(7))) & np.uint8(1))
+
+    def _buckets(self, hashes: Hashes) -> tuple[Positions, Positions]:
+        """For each hash, the half-open range of entries with the same leading bits."""
+        bucket = (hashes >> np.uint64(64 - self._directory_bits)).view(np.int64)
+        starts = self._directory
+        return starts.take(bucket).astype(np.int64), starts.take(bucket + 1).astype(np.int64)
+
+    def _agreeing(self, hashes: Hashes, first: Positions, counts: Positions) -> tuple[Positions, Positions]:
+        """Pairs (number of the hash, position) among `counts` entries from `first` for each hash."""
         probe = np.repeat(np.arange(len(hashes), dtype=np.int64), counts)
-        # Entry numbers count up within each probe's bucket.
         start = first.copy()
         start[1:] -= np.cumsum(counts[:-1])
         entries = self.entries.take(start.take(probe) + np.arange(len(probe)))
         agree = np.flatnonzero(((entries ^ hashes.take(probe)) >> np.uint64(self.width)) == 0)
-        positions = (entries.take(agree) & _low_bits(self.width)).view(np.int64)
-        return probe.take(agree) + offset, positions
+        return probe.take(agree), (entries.take(agree) & _low_bits(self.width)).view(np.int64)
 
-    def _first_at_least(self, targets: Hashes, *, past_equal: bool = False) -> Positions:
+    def _first_at_least(self, targets: Hashes) -> Positions:
         """All binary searches side by side, each within its own bucket."""
-        starts = self._directory
-        bucket = (targets >> self._shift).view(np.int64)
-        low, high = starts.take(bucket).astype(np.int64), starts.take(bucket + 1).astype(np.int64)
-        widest = int((high - low).max(initial=0))
-        for _ in range(widest.bit_length()):
+        low, high = self._buckets(targets)
+        for _ in range(int((high - low).max(initial=0)).bit_length()):
             middle = (low + high) >> 1
-            entry = self.entries.take(middle, mode="clip")
-            before = ((entry <= targets) if past_equal else (entry < targets)) & (low < high)
+            before = (self.entries.take(middle, mode="clip") < targets) & (low < high)
             low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
         return low
 
     @property
     def _directory_bits(self) -> int:
-        return max(1, len(self.entries).bit_length() - 1)
+        """Two to four entries for each bucket."""
+        return max(1, len(self.entries).bit_length() - 2)
 
     @property
-    def _shift(self) -> np.uint64:
-        return np.uint64(64 - self._directory_bits)
+    def _filter_bits(self) -> int:
+        """Four to eight bits for each entry."""
+        return len(self.entries).bit_length() + 2
 
     @cached_property
     def _directory(self) -> npt.NDArray[np.uint32]:
         """For each value of the leading bits, the first entry that has it; one more at the end."""
         buckets = 1 << self._directory_bits
-        sizes = np.bincount((self.entries >> self._shift).view(np.int64), minlength=buckets)
+        leading = (self.entries >> np.uint64(64 - self._directory_bits)).view(np.int64)
         starts = np.zeros(buckets + 1, dtype=np.uint32)
-        np.cumsum(sizes, out=starts[1:])
+        np.cumsum(np.bincount(leading, minlength=buckets), out=starts[1:])
         return starts
+
+    @cached_property
+    def _filter(self) -> npt.NDArray[np.uint8]:
+        """One bit for each value of the leading bits: whether any entry has it."""
+        there = np.zeros(1 << self._filter_bits, dtype=np.bool_)
+        there[(self.entries >> np.uint64(64 - self._filter_bits)).view(np.int64)] = True
+        return np.packbits(there, bitorder="little")
 
 
 def _width(height: int) -> int:

@@ -12,14 +12,30 @@ import polars as pl
 from headgate.kernels.keys import Mask, key_hash, keys_equal
 from headgate.kernels.state.ended import Ended
 from headgate.kernels.state.index import HashIndex, Positions
-from headgate.kernels.state.store import ENDS, LIFETIME, Instants, Match, Probes
+from headgate.kernels.state.store import ENDS, Instants, Match, Probes, payload_of, rows_at, rows_where
 from headgate.model.batch import BORN, DIES
-
-# Deaths looked at to judge how much of a run is dead; the exact share is not worth a pass over the run.
-_SAMPLE = 1024
 
 # Matched rows gathered together: bounds the memory of a probe with very many partners.
 _GATHERED = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Deaths:
+    """What is known of the announced deaths of a run without going through them again."""
+
+    first: int
+    last: int
+    some: Instants
+    """At least a thousand of them, or all, in order."""
+
+    @staticmethod
+    def of(dies: Instants) -> Deaths:
+        some = dies[:: max(1, len(dies) // 1024)]
+        return Deaths(int(dies.min()), int(dies.max()), np.sort(some))
+
+    def share(self, upto: int) -> float:
+        """About which share of the rows has died by `upto`."""
+        return float(np.searchsorted(self.some, upto, side="right")) / len(self.some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +46,7 @@ class Run:
     """The end of the clock step that wrote it."""
     frame: pl.DataFrame
     indexes: tuple[HashIndex, ...]
+    deaths: Deaths
     ended: Ended
 
     @staticmethod
@@ -39,8 +56,21 @@ class Run:
         born = frame[BORN].to_numpy()
         if np.any(born[1:] < born[:-1]):
             frame = frame.sort(BORN, maintain_order=True)
-        indexes = tuple(HashIndex.of(key_hash(frame, key)) for key in keys)
-        return Run(built, frame, indexes, Ended.none(frame.height))
+        return Run._fresh(built, frame, tuple(HashIndex.of(key_hash(frame, key)) for key in keys))
+
+    @staticmethod
+    def merged(runs: Sequence[Run], built: int, upto: int) -> Run | None:
+        """One run with the rows of several, oldest first, that are not dead at `upto`; None when all are."""
+        frame = alive_rows(runs, upto)
+        if frame.is_empty():
+            return None
+        keeps = [run.alive(upto) for run in runs]
+        indexes = zip(*(run.indexes for run in runs), strict=True)
+        return Run._fresh(built, frame, tuple(HashIndex.merged(each, keeps) for each in indexes))
+
+    @staticmethod
+    def _fresh(built: int, frame: pl.DataFrame, indexes: tuple[HashIndex, ...]) -> Run:
+        return Run(built, frame, indexes, Deaths.of(frame[DIES].to_numpy()), Ended.none(frame.height))
 
     @property
     def name(self) -> str:
@@ -58,7 +88,7 @@ class Run:
 
     @cached_property
     def payload(self) -> pl.DataFrame:
-        return self.frame.drop([name for name in LIFETIME if name in self.frame.columns])
+        return payload_of(self.frame)
 
     @cached_property
     def born(self) -> Instants:
@@ -73,29 +103,13 @@ class Run:
         """The deaths that count for overlap."""
         return self.frame[ENDS].to_numpy() if ENDS in self.frame.columns else self.dies
 
-    @cached_property
-    def first_death(self) -> int:
-        return int(self.dies.min())
-
-    @cached_property
-    def last_death(self) -> int:
-        return int(self.dies.max())
-
-    @cached_property
-    def _some_deaths(self) -> Instants:
-        return np.sort(self.dies[:: max(1, self.height // _SAMPLE)])
-
     def dead_share(self, upto: int) -> float:
-        """About which share of the rows is dead at `upto`; never less than what is known of the ended ones."""
-        ended = self.ended.count / self.height
-        if self.first_death > upto:
-            return ended
-        some = self._some_deaths
-        return ended + float(np.searchsorted(some, upto, side="right")) / len(some)
+        """About which share of the rows is dead at `upto`; those that ended and then died count twice."""
+        return self.ended.count / self.height + self.deaths.share(upto)
 
     def alive(self, upto: int) -> Mask | None:
-        """Which rows are not dead at `upto`; None when all are."""
-        if self.ended.count == 0 and self.first_death > upto:
+        """Which rows are not dead at `upto`; None when none is."""
+        if self.ended.count == 0 and self.deaths.first > upto:
             return None
         alive = self.dies > upto
         return alive & ~self.ended.mask() if self.ended.count else alive
@@ -113,30 +127,18 @@ class Run:
             else:
                 yield probe[together], position[together]
 
-    def gather(self, position: Positions) -> pl.DataFrame:
-        """The payload of these rows."""
-        return self.payload[pl.Series(position.astype(np.uint32))]
+    def without(self, positions: Positions, step: int) -> Run:
+        """The run in which these rows have ended; they stay where they are until it is merged."""
+        return replace(self, ended=self.ended.adding(positions, step))
 
 
-def merge(runs: Sequence[Run], built: int, upto: int) -> Run | None:
-    """One run with the rows of several, oldest first, that are not dead at `upto`; None when all are."""
+def alive_rows(runs: Sequence[Run], upto: int) -> pl.DataFrame:
+    """The rows of several runs that are not dead at `upto`, oldest run first."""
     keeps = [run.alive(upto) for run in runs]
-    frames = [
-        run.frame if keep is None else run.frame.filter(pl.Series(keep))
-        for run, keep in zip(runs, keeps, strict=True)
+    kept = [
+        r.frame if keep is None else rows_where(r.frame, keep) for r, keep in zip(runs, keeps, strict=True)
     ]
-    frame = pl.concat(frames, rechunk=True)
-    if frame.is_empty():
-        return None
-    indexes = tuple(
-        HashIndex.merged([run.indexes[key] for run in runs], keeps) for key in range(len(runs[0].indexes))
-    )
-    return Run(built, frame, indexes, Ended.none(frame.height))
-
-
-def ended_at(run: Run, positions: Positions, step: int) -> Run:
-    """The run without the rows at these positions, which stay where they are until it is merged."""
-    return replace(run, ended=run.ended.adding(positions, step))
+    return pl.concat(kept, rechunk=True)
 
 
 def matches(runs: Sequence[Run], key: int, columns: Sequence[str], probes: Probes) -> Iterator[Match]:
@@ -160,8 +162,9 @@ def _match(
     pending: Sequence[tuple[Run, Positions, Positions]], columns: Sequence[str], probes: Probes
 ) -> Match:
     probe = np.concatenate([probe for _, probe, _ in pending])
-    left = probes.frame[pl.Series(probe.astype(np.uint32))]
-    right = pl.concat([run.gather(position) for run, _, position in pending], rechunk=True)
+    left = rows_at(probes.frame, probe)
+    found = [rows_at(run.payload, position) for run, _, position in pending]
+    right = found[0] if len(found) == 1 else pl.concat(found, rechunk=True)
     born, dies, ends = (
         np.concatenate([getattr(run, name).take(position) for run, _, position in pending])
         for name in ("born", "dies", "ends")
@@ -170,5 +173,5 @@ def _match(
     if equal.all():
         return Match(probe, left, right, born, dies, ends)
     # Two different keys with one hash.
-    true = pl.Series(equal)
-    return Match(probe[equal], left.filter(true), right.filter(true), born[equal], dies[equal], ends[equal])
+    left, right = rows_where(left, equal), rows_where(right, equal)
+    return Match(probe[equal], left, right, born[equal], dies[equal], ends[equal])

@@ -1,7 +1,7 @@
-"""Runs: sorted runs in order of birth, merged in tiers. The store for input that never dies, and the base of others.
+"""Runs: sorted runs in order of birth, merged in tiers; for rows that never die, and the base of others.
 
-A run whose rows are all dead is dropped whole; one that is more than half dead is written anew without them. Dead rows
-that are still there are never found, because a probe asks for overlapping lifetimes.
+A run whose rows are all dead is dropped whole; one that is more than half dead is written anew without them.
+Dead rows that are still there are never found, because a probe asks for overlapping lifetimes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Self
 
 import polars as pl
 
-from headgate.kernels.state.run import Run, matches, merge
+from headgate.kernels.state.run import Run, matches
 from headgate.kernels.state.store import Layout, Match, Probes
 from headgate.kernels.state.tiers import newest_to_merge
 from headgate.model.time import Clock
 
 _RUN = "run."
 
-# A run of up to this many rows is written anew for any dead row: waiting would save nothing that can be measured.
+# A run of up to this many rows is written anew for any dead row: waiting would save nothing.
 _SMALL = 256
 
 
@@ -55,9 +55,9 @@ class Runs:
         if frame.is_empty():
             return self
         runs = (*self.runs, Run.of(clock.upto, frame, self.layout.keys))
-        count = newest_to_merge([run.height for run in runs], self._largest_run())
+        count = newest_to_merge([run.height for run in runs])
         if count > 1:
-            merged = merge(runs[-count:], clock.upto, clock.after)
+            merged = Run.merged(runs[-count:], clock.upto, clock.after)
             assert merged is not None, "rows born in this step are not dead before it"
             runs = (*runs[:-count], merged)
         return replace(self, runs=runs)
@@ -68,17 +68,13 @@ class Runs:
     def expire(self, upto: int) -> Self:
         runs: list[Run] = []
         for run in self.runs:
-            if run.last_death <= upto or run.ended.count == run.height:
+            if run.deaths.last <= upto:
                 continue
             dead = run.dead_share(upto)
             if dead > 0.5 or (dead > 0 and run.height <= _SMALL):
-                alive = merge([run], upto, upto)
+                alive = Run.merged([run], upto, upto)
                 if alive is not None:
                     runs.append(alive)
             else:
                 runs.append(run)
         return replace(self, runs=tuple(runs))
-
-    def _largest_run(self) -> int | None:
-        """The height above which runs are not merged; None if there is no such height."""
-        return None

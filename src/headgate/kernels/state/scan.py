@@ -1,7 +1,7 @@
 """Scan: one plain list in order of birth, scanned from end to end whenever something may have died.
 
-This is the DIRECT strategy that the calendar and the fifo are measured against (Windows, section 3.5): every step costs
-as much as the state is large. For experiments only.
+This is the DIRECT strategy that the calendar and the fifo are measured against (Windows, section 3.5): every
+step costs as much as the state is large. For experiments only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Self
 
 import polars as pl
 
-from headgate.kernels.state.run import Run, merge
+from headgate.kernels.state.run import Run
 from headgate.kernels.state.runs import Runs
 from headgate.model.time import Clock
 
@@ -23,11 +23,12 @@ class Scan(Runs):
     def insert(self, frame: pl.DataFrame, clock: Clock) -> Self:
         if frame.is_empty():
             return self
-        return self._rewritten((*self.runs, Run.of(clock.upto, frame, self.layout.keys)), clock.upto, clock.after)
+        arrived = Run.of(clock.upto, frame, self.layout.keys)
+        return self._rewritten((*self.runs, arrived), clock.upto, clock.after)
 
     def expire(self, upto: int) -> Self:
         return self._rewritten(self.runs, upto, upto) if self.runs else self
 
     def _rewritten(self, runs: tuple[Run, ...], built: int, upto: int) -> Self:
-        merged = merge(runs, built, upto)
+        merged = Run.merged(runs, built, upto)
         return replace(self, runs=() if merged is None else (merged,))

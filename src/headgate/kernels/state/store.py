@@ -1,7 +1,7 @@
 """Store: what a kernel remembers of one input, whatever structure holds it.
 
-A store is an immutable value. Its rows are payload columns with `_born` and `_dies`; rows with a negative sign never
-enter, they take back a row that is there. It is probed by one of the keys that its layout names.
+A store is an immutable value. Its rows are payload columns with `_born` and `_dies`; rows with a negative
+sign never enter, they take back a row that is there. It is probed by one of the keys that its layout names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from headgate.kernels.keys import Hashes, key_hash
+from headgate.kernels.keys import Hashes, Mask, key_hash
 from headgate.kernels.state.index import Positions
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import Clock
@@ -94,7 +94,26 @@ class Store(Protocol):
         """All partners of the probes by the layout's key number `key`; NULL finds only NULL."""
 
     def expire(self, upto: int) -> Self:
-        """The store without rows that are dead at `upto`, but for a bounded share that leaves later."""
+        """The store without rows that are dead at `upto`, but for a bounded share that leaves later.
+
+        At most once in a clock step, at its end: chunks are named after the step that writes them.
+        """
+
+
+def rows_at(frame: pl.DataFrame, positions: Positions) -> pl.DataFrame:
+    """The rows of a frame at some positions, in that order."""
+    return frame[pl.Series(positions.astype(np.uint32))]
+
+
+def rows_where(frame: pl.DataFrame, keep: Mask) -> pl.DataFrame:
+    """The rows of a frame for which the mask holds."""
+    return frame if keep.all() else rows_at(frame, np.flatnonzero(keep))
+
+
+def payload_of(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns that are data rather than lifetime; there may be none, and still the rows."""
+    payload = [name for name in frame.columns if name not in LIFETIME]
+    return frame[payload] if payload else frame.drop(frame.columns)
 
 
 def prefixed(chunks: Mapping[str, pl.DataFrame], prefix: str) -> dict[str, pl.DataFrame]:

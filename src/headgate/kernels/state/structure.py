@@ -14,7 +14,7 @@ from headgate.kernels.state.store import Layout, Store
 
 
 class Structure(Enum):
-    """The structures that a store can have. All are right for MON, WKS and WK input; for STR only ENDINGS is."""
+    """The structures of a store. Without endings all of them are right; STR input needs ENDINGS."""
 
     RUNS = "runs"
     """Sorted runs: for rows that never die (MON)."""
@@ -28,15 +28,18 @@ class Structure(Enum):
     """A plain list, for experiments."""
 
 
-def empty_store(structure: Structure, layout: Layout, identity: Sequence[str]) -> Store:
-    """A store without rows; `identity` names the columns by which an ending finds the row it takes back."""
+def empty_store(structure: Structure, layout: Layout, identity: Sequence[str], days: int) -> Store:
+    """A store without rows.
+
+    `identity` names the columns by which an ending finds the row it takes back; `days` is for a calendar.
+    """
     match structure:
         case Structure.RUNS:
             return Runs(layout)
         case Structure.FIFO:
             return Fifo(layout)
         case Structure.CALENDAR:
-            return Calendar.empty(layout)
+            return Calendar.empty(layout, days)
         case Structure.ENDINGS:
             return Endings.empty(layout, identity)
         case Structure.SCAN:

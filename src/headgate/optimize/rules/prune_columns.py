@@ -50,7 +50,8 @@ def _prune(node: Node, needed: frozenset[str]) -> Node:
             inner = source if isinstance(source, StreamScan) else _prune(source, wanted)
             return _keep(replace(node, input=inner), needed)
         case Project():
-            outputs = tuple(output for output in node.outputs if output.name in needed)
+            # One column stays even if none is needed: a row without columns cannot be counted.
+            outputs = tuple(o for o in node.outputs if o.name in needed) or node.outputs[:1]
             below: frozenset[str] = frozenset().union(*(output.scalar.columns for output in outputs))
             inner = _prune(node.input, below)
             if isinstance(inner, Project) and outputs:

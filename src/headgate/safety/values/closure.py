@@ -1,10 +1,11 @@
 """Closure: P⁺, all comparisons that a conjunction implies between its elements (Memory document, section 4).
 
-Every comparison is a bound on a difference, x − y ≤ w or x − y < w, with one extra node for zero that carries the
-constants. Shortest paths over such bounds give the tightest ones; a negative cycle means that nothing satisfies them.
-Between attributes with gaps every bound is rounded to a whole number, so the answer is exact over the integers:
-A > 3 and A < 5 leave A = 4. Where both kinds of attributes occur, rounding and then closing once more is exact, since
-the attributes without gaps can be eliminated first without losing a solution.
+Every comparison is a bound on a difference, x − y ≤ w or x − y < w, with one extra node for zero that
+carries the constants. Shortest paths over such bounds give the tightest ones; a negative cycle means that
+nothing satisfies them. Between attributes with gaps every bound is rounded to a whole number, so the answer
+is exact over the integers: A > 3 and A < 5 leave A = 4. Where both kinds of attributes occur, rounding and
+then closing once more is exact, since the attributes without gaps can be eliminated first without losing a
+solution.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Many solutions of one conjunction at once, with comparisons between neighbouring ones.
 
-A witness needs n rows per stream that each satisfy the query and that stand in a fixed relation to their neighbours, for
-instance A of each row at least B of the one before. That is again a set of bounds on differences, with a node per copy
-and attribute. The greatest solution below a high enough ceiling is found by lowering values in sweeps along the copies.
+A witness needs n rows per stream that each satisfy the query and that stand in a fixed relation to their
+neighbours, for instance A of each row at least B of the one before. That is again a set of bounds on
+differences, with a node per copy and attribute. The greatest solution below a high enough ceiling is found
+by lowering values in sweeps along the copies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Domain: the values an attribute can take, as integer codes with an order.
 
-The Memory document (section 3) reasons over the integers. Every discrete ordered type maps onto them; a type without
-gaps does not, and then less can be proven (see `Domain.continuous`).
+The Memory document (section 3) reasons over the integers. Every discrete ordered type maps onto them; a
+type without gaps does not, and then less can be proven (see `Domain.continuous`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Domain:
 
     @staticmethod
     def finite(values: Iterable[Hashable]) -> Domain:
-        """Finitely many values in their order, such as FALSE, TRUE or the list of a CHECK … IN; codes are positions."""
+        """Finitely many values in their order, such as FALSE, TRUE or a CHECK … IN list; codes are positions."""
         listed = tuple(values)
         if not listed:
             raise ValueError("a domain has at least one value")

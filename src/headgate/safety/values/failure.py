@@ -16,7 +16,8 @@ class Condition(Enum):
     INEQUALITY = "inequality joins reach the unbounded attributes of a stream in at most one way"
     GROUPING = "every grouping attribute has finitely many values"
     HOLISTIC = "an aggregate that needs all values is taken over finitely many"
-    EXTREME = "the greatest or least value of a stream is not also sought under another inequality"
+    GREATEST = "the greatest value of a stream is not sought among the rows that another inequality selects"
+    LEAST = "the least value of a stream is not sought among the rows that another inequality selects"
     SIZE = "the query is small enough to be split into all its cases"
 
 
@@ -54,7 +55,9 @@ class Failure:
                 return f"{names} can form unboundedly many groups"
             case Condition.HOLISTIC:
                 return f"the aggregate needs all values of {names}, which are unboundedly many"
-            case Condition.EXTREME:
-                return f"the extreme of {names} is sought among the rows that {joins} selects"
+            case Condition.GREATEST:
+                return f"the greatest {names} is sought among the rows that {joins} selects"
+            case Condition.LEAST:
+                return f"the least {names} is sought among the rows that {joins} selects"
             case Condition.SIZE:
                 return "the query has too many cases to be judged"

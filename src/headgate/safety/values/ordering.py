@@ -1,8 +1,10 @@
-"""Locally totally ordered queries: a conjunction split by filters until every stream's attributes are in order.
+"""Locally totally ordered queries: a conjunction split by filters until every stream's attributes are in
+order.
 
-The Memory document (section 5, Definition 5.1 and the theorem after it): a query is the disjoint union of the queries
-got by adding filters that order each stream's attributes together with all constants, and over distinct streams it is
-computable in bounded memory exactly if each of those is, for a filter costs no memory.
+The Memory document (section 5, Definition 5.1 and the theorem after it): a query is the disjoint union of
+the queries got by adding filters that order each stream's attributes together with all constants, and over
+distinct streams it is computable in bounded memory exactly if each of those is, for a filter costs no
+memory.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def _local_pairs(closure: Closure) -> Iterator[tuple[Element, Element]]:
 
 
 def added(narrow: Closure, wide: Closure, attributes: Iterable[Attribute]) -> tuple[Comparison, ...]:
-    """The filters on some attributes that hold in `narrow` and not in `wide`, without those that follow from others."""
+    """The filters on some attributes that hold in `narrow` and not in `wide`, without those that others imply."""
     chosen = list(attributes)
     found: list[Comparison] = []
     known = wide

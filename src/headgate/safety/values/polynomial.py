@@ -1,8 +1,9 @@
-"""The polynomial test: what the definition decides by all orders, decided by orders of at most four attributes.
+"""The polynomial test: what the definition decides by all orders, decided by orders of at most four
+attributes.
 
-Memory document, section 6. An attribute that is unbounded in the query stays so in some locally totally ordered part,
-which settles projections and equality joins; and two non-redundant inequality joins that meet in one stream, four
-attributes in all, suffice to break the third condition.
+Memory document, section 6. An attribute that is unbounded in the query stays so in some locally totally
+ordered part, which settles projections and equality joins; and two non-redundant inequality joins that meet
+in one stream, four attributes in all, suffice to break the third condition.
 """
 
 from __future__ import annotations
@@ -46,16 +47,21 @@ def candidates(closure: Closure, *, distinct: bool) -> Iterator[tuple[Attribute,
     The document tries every set of at most four attributes. A non-redundant predicate of a part is, up to equal
     attributes of one stream, one of P⁺ that is not redundant there, so the sets named here suffice.
     """
-    joins = [p for p in join_inequalities(closure) if _can_be_open(closure, p)]
-    joins = [predicate for predicate in joins if not is_redundant(closure, predicate)]
     seen: set[frozenset[Attribute]] = set()
-    for first, second in combinations_with_replacement(joins, 2):
+    for first, second in combinations_with_replacement(list(open_joins(closure)), 2):
         if first != second and (not distinct or not first.streams & second.streams):
             continue
         attributes = tuple(dict.fromkeys((*first.attributes, *second.attributes)))
         if frozenset(attributes) not in seen:
             seen.add(frozenset(attributes))
             yield attributes
+
+
+def open_joins(closure: Closure) -> Iterator[Comparison]:
+    """The non-redundant inequality joins of P⁺ that can stay so, with an unbounded side, in some ordered part."""
+    for predicate in join_inequalities(closure):
+        if _can_be_open(closure, predicate) and not is_redundant(closure, predicate):
+            yield predicate
 
 
 def _can_be_open(closure: Closure, predicate: Comparison) -> bool:
@@ -69,7 +75,7 @@ def _can_be_open(closure: Closure, predicate: Comparison) -> bool:
 
 
 def induced(closure: Closure, attributes: Iterable[Attribute]) -> Closure:
-    """What P⁺ says of some attributes and of the least and greatest constant; of all constants where gaps are missing."""
+    """What P⁺ says of some attributes and of the outermost constants, or of all constants where gaps are missing."""
     chosen = tuple(attributes)
     dense = closure.frame.dense.intersection(chosen)
     constants = closure.constants if dense else (*closure.constants[:1], *closure.constants[-1:])

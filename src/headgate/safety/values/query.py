@@ -1,4 +1,5 @@
-"""SpjQuery: π_L σ_P (S1 × … × Sn) over occurrences of streams, the shape that the Memory document judges (section 3)."""
+"""SpjQuery: π_L σ_P (S1 × … × Sn) over occurrences of streams, the shape that the Memory document judges
+(section 3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """MaxRef and MinRef: the unbounded attributes of a stream that joins compare from below and from above.
 
-The Memory document, section 4 (redundancy) and section 5 (the two sets). Only a predicate that neither a third element
-nor a constant makes superfluous costs memory; the rest follow from filters and from other predicates.
+The Memory document, section 4 (redundancy) and section 5 (the two sets). Only a predicate that neither a
+third element nor a constant makes superfluous costs memory; the rest follow from filters and from other
+predicates.
 """
 
 from __future__ import annotations

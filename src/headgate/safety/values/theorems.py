@@ -1,4 +1,5 @@
-"""The theorems on locally totally ordered queries, and the judgement that the definition gives by trying them all."""
+"""The theorems on locally totally ordered queries, and the judgement that the definition gives by trying them
+all."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def equality_failure(closure: Closure) -> Failure | None:
 
 
 def inequality_failure(closure: Closure, *, distinct: bool) -> Failure | None:
-    """C3: a stream with a reference; with duplicates removed, one with references to two classes or in two directions."""
+    """C3: a stream with a reference; with duplicates removed, one with two classes or directions of them."""
     for stream in dict.fromkeys(attribute.stream for attribute in closure.attributes):
         found = references(closure, stream)
         reached = [(predicate, predicate.attributes[1], "below") for predicate in found.below]

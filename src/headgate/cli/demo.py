@@ -1,0 +1,77 @@
+"""`headgate demo`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from headgate.lab.demo import Demo, DemoState
+
+EPILOG = "Example: [bold]headgate demo --items 50000 --picture auction.png[/]"
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def demo(
+    items: Annotated[int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")] = 15_000,
+    seed: Annotated[int, typer.Option("--seed", help="Another auction.")] = 1,
+    picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
+        "headgate-demo.png"
+    ),
+) -> None:
+    """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
+    from headgate.lab.demo import draw, prepare_demo, run_demo
+
+    console = Console(highlight=False)
+    with console.status("generating an auction"):
+        prepared = prepare_demo(items, seed)
+    console.print(_gate(prepared))
+    with Live(console=console, refresh_per_second=8, transient=True) as live:
+        state = run_demo(prepared, lambda now: live.update(_display(now)))
+    console.print(_display(state))
+    draw(state, picture)
+    console.print(f"picture: {picture}")
+
+
+def _gate(prepared: Demo) -> Text:
+    text = Text("the gate says\n", style="bold")
+    for verdict in prepared.verdicts:
+        if verdict.bounded:
+            text.append("  admitted ", style="green")
+            text.append(f"{verdict.query}\n")
+            continue
+        first = verdict.unbounded[0]
+        text.append("  refused  ", style="red")
+        text.append(f"{verdict.query}: {first.operator} over {first.stream}: {first.reason}\n")
+    return text
+
+
+def _display(state: DemoState) -> RenderableType:
+    table = Table(show_edge=False)
+    for name in ("query", "rows out", "state rows", "state over time"):
+        table.add_column(name, justify="right" if "rows" in name else "left")
+    for name, history in state.state_rows.items():
+        table.add_row(name, f"{state.rows_out.get(name, 0):,}", f"{history[-1]:,}", _spark(history))
+    rate = state.rows / state.seconds if state.seconds else 0.0
+    clock = datetime.fromtimestamp(state.clock / 1e6, UTC).strftime("%H:%M:%S")
+    head = Text(f"auction time {clock}   {state.rows:,} rows read   {rate:,.0f} rows/s")
+    ranking = sorted(state.categories.items(), key=lambda each: -each[1])[:5]
+    most = max((bids for _, bids in ranking), default=1) or 1
+    bars = Text("\nhot now\n", style="bold")
+    for category, bids in ranking:
+        bars.append(f"  {category:<10} {'█' * max(1, 30 * bids // most)} {bids:,}\n", style="cyan")
+    return Group(head, table, bars)
+
+
+def _spark(values: list[int], width: int = 40) -> str:
+    step = max(1, len(values) // width)
+    shown = values[::step][-width:]
+    most = max(shown) or 1
+    return "".join(_BARS[min(len(_BARS) - 1, value * len(_BARS) // (most + 1))] for value in shown)

@@ -1,0 +1,147 @@
+"""`headgate bench` and `headgate reproduce`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from headgate.lab.bench.kernels import KernelBench
+    from headgate.lab.reproduce.claims import Claim
+
+BENCH_EPILOG = "Example: [bold]headgate bench kernels --format json > kernels.json[/]"
+REPRODUCE_EPILOG = "Example: [bold]headgate reproduce windows --picture windows.png[/]"
+
+
+class Bench(StrEnum):
+    """What can be measured."""
+
+    kernels = "kernels"
+
+
+class Experiment(StrEnum):
+    """What can be reproduced."""
+
+    windows = "windows"
+    joins = "joins"
+
+
+class Format(StrEnum):
+    """How figures are printed."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="For people or programs.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Far fewer rows, to try it; figures mean little.")]
+
+
+def bench(
+    name: Annotated[Bench, typer.Argument(help="What to measure.")] = Bench.kernels,
+    format: FormatOption = Format.text,
+    quick: QuickOption = False,
+) -> None:
+    """Measure Headgate on this machine."""
+    from headgate.lab.bench import kernels
+
+    found = _working(f"measuring {name}", lambda: kernels.run(quick=quick))
+    if format is Format.json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+    else:
+        _print_kernels(found)
+
+
+def reproduce(
+    name: Annotated[Experiment, typer.Argument(help="Which experiment.")] = Experiment.windows,
+    format: FormatOption = Format.text,
+    picture: Annotated[Path | None, typer.Option("--picture", metavar="PNG", help="Also draw it.")] = None,
+    quick: QuickOption = False,
+) -> None:
+    """Run a document's experiment and say which of its claims hold here."""
+    from headgate.lab.reproduce import joins, windows
+
+    found: Any
+    if name is Experiment.windows:
+        lengths = (200, 1_000) if quick else windows.WINDOWS
+        found = _working("Queries 1 to 4", lambda: windows.reproduce(lengths))
+        draw: Callable[[Any, Path], None] = windows.draw
+    else:
+        found = _working("join orders and algorithms", lambda: joins.reproduce(5_000 if quick else 60_000))
+        draw = joins.draw
+    if picture is not None:
+        draw(found, picture)
+    if format is Format.json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(_series(found.as_dict()))
+    console.print(_claims(found.claims))
+
+
+def _working(what: str, work: Callable[[], Any]) -> Any:
+    with Console(stderr=True).status(f"{what} …"):
+        return work()
+
+
+def _print_kernels(found: KernelBench) -> None:
+    console = Console(highlight=False)
+    growth = Table(title="time per step of 10,000 rows, ms (mean)", title_justify="left", show_edge=False)
+    growth.add_column("kernel")
+    growth.add_column("state rows", justify="right")
+    growth.add_column("mean", justify="right")
+    growth.add_column("median", justify="right")
+    for each in found.growth:
+        for level in each.levels:
+            growth.add_row(each.kernel, f"{level.state_rows:,}", f"{1e3 * level.mean:.1f}", f"{1e3 * level.median:.1f}")
+        growth.add_row(each.kernel, "largest / smallest", f"{each.ratio:.2f}×", "")
+    console.print(growth)
+    rates = Table(title="rows per second, 100,000 rows a step", title_justify="left", show_edge=False)
+    rates.add_column("kernel")
+    rates.add_column("rows/s", justify="right")
+    for rate in found.throughput:
+        rates.add_row(rate.kernel, f"{rate.rows_per_second:,.0f}")
+    console.print(rates)
+    console.print(
+        f"join in batches: {found.join_rows_per_second:,.0f} rows/s, {found.join_share:.2f} of one Polars join over "
+        f"all the data ({found.polars_rows_per_second:,.0f} rows/s)"
+    )
+
+
+def _series(found: dict[str, Any]) -> Table:
+    table = Table(title="ms per 1,000 rows", title_justify="left", show_edge=False)
+    if "times" in found:
+        for name in ("algorithm", "order", "model's cost", "ms", "results"):
+            table.add_column(name, justify="left" if name in ("algorithm", "order") else "right")
+        for each in found["times"]:
+            table.add_row(
+                each["algorithm"], each["order"], f"{each['predicted']:,.0f}", f"{1e3 * each['seconds']:.2f}",
+                f"{each['results']:,}",
+            )
+        return table
+    lengths = found["series"][0]["x"]
+    table.add_column("query")
+    table.add_column("strategy")
+    for length in lengths:
+        table.add_column(f"{length:,.0f} s", justify="right")
+    table.add_column("peak state rows", justify="right")
+    for each in found["series"]:
+        times = [f"{1e3 * seconds:.2f}" for seconds in each["seconds_per_1000_rows"]]
+        table.add_row(each["query"], each["strategy"], *times, f"{each['peak_state_rows'][-1]:,}")
+    return table
+
+
+def _claims(claims: tuple[Claim, ...]) -> Table:
+    table = Table(title="claims", title_justify="left", show_edge=False)
+    for name in ("", "claim", "document", "here"):
+        table.add_column(name)
+    for claim in claims:
+        table.add_row("[green]holds[/]" if claim.holds else "[red]not here[/]", claim.name, claim.document, claim.measured)
+    return table

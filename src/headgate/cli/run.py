@@ -1,0 +1,133 @@
+"""`headgate run`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from headgate.cli.options import FileArgument, QueryOption, StatsOption, open_session
+
+if TYPE_CHECKING:
+    from headgate.runtime.local.engine import Progress as Step
+    from headgate.runtime.local.files import RunSummary
+
+EPILOG = (
+    "Exit code: 0 done, 1 a query was refused, 2 bad input.   Examples: "
+    "[bold]headgate run auction.cql --output out[/]   ·   "
+    "[bold]headgate run auction.cql -o out -q hot --rejects bad[/]"
+)
+
+
+class Engine(StrEnum):
+    """Where queries run."""
+
+    local = "local"
+
+
+class Strategy(StrEnum):
+    """How deaths are handled (for experiments)."""
+
+    UPA = "UPA"
+    NT = "NT"
+    DIRECT = "DIRECT"
+
+
+def run(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
+    engine: Annotated[Engine, typer.Option("--engine", help="Where to run: in this process.")] = Engine.local,
+    query: QueryOption = None,
+    stats: StatsOption = None,
+    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per step, about.")] = 100_000,
+    allow_unbounded: Annotated[
+        bool, typer.Option("--allow-unbounded", help="Run queries whose state is not proven bounded.")
+    ] = False,
+    rejects: Annotated[
+        Optional[Path], typer.Option("--rejects", metavar="DIR", help="Put bad rows there instead of stopping.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain/--no-drain", help="After the last row, let the clock run until windows are empty.")
+    ] = True,
+    strategy: Annotated[Strategy, typer.Option("--strategy", help="UPA; NT and DIRECT to compare.")] = Strategy.UPA,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
+) -> None:
+    """Run the queries of a file to the end of their input and write the results as Parquet."""
+    from headgate.runtime.local.files import run_to_folder
+    from headgate.runtime.sources import RejectPolicy
+
+    session = open_session(file, stats)
+    policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
+    prepared, sources = session.local.prepare(
+        session.chosen(query),
+        session.catalog,
+        base=session.base,
+        batch_rows=batch_rows,
+        allow_unbounded=allow_unbounded,
+        strategy=strategy.value,
+        policy=policy,
+        drain=drain,
+    )
+    console = Console(stderr=True, highlight=False)
+    unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
+    for name in unbounded:
+        console.print(f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever")
+    bar = _bar(console, sum(source.total_bytes for source in sources))
+    with nullcontext() if quiet else bar:
+        task = bar.add_task("running", total=sum(source.total_bytes for source in sources) or None, detail="")
+
+        def on_progress(step: Step) -> None:
+            detail = (
+                f"{step.rows:,} rows  {_instant(step.clock)}  state {step.state_rows:,} rows, "
+                f"{step.state_bytes / 1e6:,.1f} MB"
+            )
+            bar.update(task, completed=sum(source.bytes_read for source in sources), detail=detail)
+
+        summary = run_to_folder(prepared, sources, output, overwrite=overwrite, on_progress=on_progress)
+    if not quiet:
+        console.print(_summary(summary, output, unbounded))
+
+
+def _bar(console: Console, total: int) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%" if total else ""),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[detail]}"),
+        console=console,
+        transient=True,
+    )
+
+
+def _instant(clock: int) -> str:
+    try:
+        return datetime.fromtimestamp(clock / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{clock} µs"
+
+
+def _summary(summary: RunSummary, output: Path, unbounded: list[str]) -> Table:
+    table = Table(title=f"results in {output}", title_justify="left", show_edge=False)
+    for name in ("query", "rows in", "rows out", "peak state rows", "peak state MB", "late"):
+        table.add_column(name, justify="left" if name == "query" else "right")
+    for query, metrics in summary.metrics.items():
+        table.add_row(
+            query + (" (unbounded)" if query in unbounded else ""),
+            f"{metrics['rows_in']:,}",
+            f"{metrics['rows_out']:,}",
+            f"{metrics['peak_state_rows']:,}",
+            f"{metrics['peak_state_bytes'] / 1e6:,.2f}",
+            f"{metrics['late_rows']:,}",
+        )
+    if summary.rejected_rows:
+        table.caption = f"{summary.rejected_rows:,} bad rows rejected"
+    return table

@@ -1,0 +1,26 @@
+"""Plots: one plain style for every picture of the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headgate.model.errors import SetupError
+
+
+@contextmanager
+def figure(path: Path, *, rows: int = 1, columns: int = 1, width: float = 9.0, height: float = 5.0) -> Iterator[Any]:
+    """A figure to draw on, one axes or several; saved to `path` when the block ends well."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise SetupError("pictures need matplotlib", remedy="pip install 'headgate[lab]'") from error
+    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}):
+        whole = Figure(figsize=(width, height), layout="constrained")
+        axes = whole.subplots(rows, columns)
+        yield axes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole.savefig(path, dpi=120)

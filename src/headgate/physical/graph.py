@@ -1,0 +1,64 @@
+"""Operator graphs: what an engine runs. Steps in an order in which each comes after what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from headgate.kernels.emit import Emit
+from headgate.kernels.kernel import Kernel
+from headgate.model.schema import Column
+
+
+@dataclass(frozen=True)
+class SourceStep:
+    """Brings the rows of a stream or table, its columns renamed to `name.column`."""
+
+    relation: str
+    name: str
+    is_table: bool
+    columns: tuple[tuple[str, str], ...]
+    """(column of the relation, column of the plan)."""
+    schema: Mapping[str, pl.DataType]
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """Runs a kernel over the outputs of earlier steps."""
+
+    operator: str
+    kernel: Kernel[Any]
+    inputs: tuple[int, ...]
+
+
+Step = SourceStep | KernelStep
+
+
+@dataclass(frozen=True)
+class OperatorGraph:
+    """A query ready to run: its steps, and the emit kernel that turns the last one's batches into output rows."""
+
+    query: str
+    output: str
+    steps: tuple[Step, ...]
+    emit: Emit
+    columns: tuple[Column, ...]
+    """The select list, in order."""
+    allowed_unbounded: bool = False
+    """The user let it run although its state is not proven bounded; shown wherever the query is."""
+
+    @property
+    def sources(self) -> tuple[SourceStep, ...]:
+        return tuple(step for step in self.steps if isinstance(step, SourceStep))
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """Names of the streams that it reads."""
+        return frozenset(step.relation for step in self.sources if not step.is_table)
+
+    @property
+    def is_change_log(self) -> bool:
+        return self.output in ("RELATION", "WSTREAM")

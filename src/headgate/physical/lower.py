@@ -1,0 +1,344 @@
+"""Lowering: an admitted plan to an operator graph, with a kernel and state structures for every operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from headgate.kernels import aggregate, difference, distinct, emit, join, negation, rstream, semijoin, tablejoin
+from headgate.kernels import filter as filtering
+from headgate.kernels import project as projecting
+from headgate.kernels import union as uniting
+from headgate.kernels import window as windowing
+from headgate.kernels import wstream as windowed
+from headgate.kernels.append import Append
+from headgate.kernels.expressions import compile_scalar, polars_type
+from headgate.kernels.kernel import Kernel
+from headgate.kernels.state.structure import Structure
+from headgate.model.scalar import Scalar, conjunction
+from headgate.optimize.optimize import OptimizedPlan
+from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
+from headgate.plan.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Emit,
+    Filter,
+    Join,
+    Negation,
+    Node,
+    Project,
+    SemiJoin,
+    StreamScan,
+    TableJoin,
+    TableScan,
+    Union,
+    Window,
+    WindowKind,
+)
+from headgate.plan.patterns import Edge, Pattern
+from headgate.safety.gate import AdmittedPlan
+
+Strategy = Literal["UPA", "NT", "DIRECT"]
+"""UPA follows update patterns; NT sends every death as an ending; DIRECT scans its state for deaths."""
+
+
+def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UPA") -> OperatorGraph:
+    """The operator graph of an admitted plan; `facts` are the optimizer's, about the same plan."""
+    if facts.plan is not admitted.plan:
+        raise ValueError("the facts are about another plan")
+    lowering = _Lowering(facts, strategy)
+    root = facts.plan
+    below = lowering.relation(root.input)
+    steps = list(lowering.steps)
+    assert below == len(steps) - 1
+    return OperatorGraph(
+        query=admitted.name,
+        output=root.kind,
+        steps=tuple(steps),
+        emit=lowering.emit_kernel(root),
+        columns=tuple(root.input.schema),
+        allowed_unbounded=admitted.allowed_unbounded,
+    )
+
+
+def schema_of(node: Node) -> dict[str, pl.DataType]:
+    """The payload columns of a node's batches."""
+    return {column.name: polars_type(column.type) for column in node.schema}
+
+
+def _residual(parts: tuple[Scalar, ...]) -> pl.Expr | None:
+    return compile_scalar(conjunction(parts)) if parts else None
+
+
+@dataclass
+class _Lowering:
+    facts: OptimizedPlan
+    strategy: Strategy
+    steps: list[Step] = field(default_factory=list)
+    external: bool = False
+    """Below an appending aggregate: its values are those of external windows, only its output never dies."""
+
+    def relation(self, node: Node) -> int:
+        """Lowers a node whose reader takes its rows at their word; returns the index of its step.
+
+        Rows of internal windows die in the state below, but what is built on them does not: where such an edge
+        leaves the joins and aggregates, its deaths are taken off.
+        """
+        was, self.external = self.external, False
+        at = self.lower(node)
+        self.external = was
+        if self.facts.edges[node].internal:
+            return self._add("internal", Append(schema_of(node)), at)
+        return at
+
+    def lower(self, node: Node) -> int:
+        match node:
+            case StreamScan():
+                return self._source(node.stream.name, node.name, schema_of(node), is_table=False)
+            case TableScan():
+                return self._source(node.table.name, node.name, schema_of(node), is_table=True)
+            case Window():
+                kernel = windowing.Window(_window_spec(node.window), schema_of(node), self._announce(node))
+                return self._add("window", kernel, self.relation(node.input))
+            case Filter():
+                return self._add("filter", filtering.Filter(node.predicate), self.lower(node.input))
+            case Project():
+                outputs = tuple((output.name, output.scalar) for output in node.outputs)
+                return self._add("project", projecting.Project(outputs), self.lower(node.input))
+            case Join():
+                return self._join(node)
+            case TableJoin():
+                return self._table_join(node)
+            case SemiJoin() | Negation():
+                return self._matching(node)
+            case Difference():
+                left, right = self.relation(node.left), self.relation(node.right)
+                aligned = self._aligned(node.right, node.left, right)
+                return self._add("negation", difference.Difference(schema_of(node)), left, aligned)
+            case Distinct():
+                form: distinct.Form = "strict" if self._pattern(node.input) == Pattern.STR else "star"
+                if self.strategy == "DIRECT" and form == "star":
+                    form = "naive"
+                return self._add("distinct", distinct.Distinct(schema_of(node), form), self.relation(node.input))
+            case Aggregate():
+                return self._aggregate(node)
+            case Union():
+                members = [
+                    self._aligned(member, node, self.lower(member)) for member in node.members
+                ]
+                return self._add("union", uniting.Union(schema_of(node), len(members)), *members)
+            case Emit():
+                if node.kind == "WSTREAM":
+                    raise AssertionError("a nested WSTREAM has become a window")
+                return self._add(node.kind.lower(), self.emit_kernel(node), self.relation(node.input))
+        raise TypeError(f"nothing lowers {type(node).__name__}")
+
+    # -- pieces -----------------------------------------------------------------------------------
+
+    def _add(self, operator: str, kernel: Kernel[Any], *inputs: int) -> int:
+        self.steps.append(KernelStep(operator, kernel, inputs))
+        return len(self.steps) - 1
+
+    def _source(self, relation: str, name: str, schema: dict[str, pl.DataType], *, is_table: bool) -> int:
+        columns = tuple((full[len(name) + 1 :], full) for full in schema)
+        self.steps.append(SourceStep(relation, name, is_table, columns, schema))
+        return len(self.steps) - 1
+
+    def _edge(self, node: Node) -> Edge:
+        return self.facts.edges[node]
+
+    @cached_property
+    def _below_tables(self) -> frozenset[Node]:
+        """Where NT announces deaths after all: an ending cannot be followed through a non-retroactive table."""
+        joins = [each for each in self.facts.plan.walk() if isinstance(each, TableJoin)]
+        return frozenset(node for each in joins if not each.table.retroactive for node in each.walk())
+
+    def _sends_endings(self, node: Node) -> bool:
+        return self.strategy == "NT" and node not in self._below_tables
+
+    def _pattern(self, node: Node) -> Pattern:
+        edge = self._edge(node)
+        pattern = max(edge.pattern, edge.expiry)
+        if self._sends_endings(node) and pattern != Pattern.MON:
+            return Pattern.STR
+        return pattern
+
+    def _internal(self, node: Node) -> bool:
+        return self._edge(node).internal and not self.external
+
+    def _announce(self, node: Window) -> windowing.Announce:
+        return "endings" if self._sends_endings(node) and node.window.kind != "UNBOUNDED" else "deaths"
+
+    def _structure(self, node: Node) -> Structure:
+        pattern = self._pattern(node)
+        if self.strategy == "DIRECT" and pattern in (Pattern.WKS, Pattern.WK):
+            return Structure.SCAN
+        return {
+            Pattern.MON: Structure.RUNS,
+            Pattern.WKS: Structure.FIFO,
+            Pattern.WK: Structure.CALENDAR,
+            Pattern.STR: Structure.ENDINGS,
+        }[pattern]
+
+    def _aligned(self, node: Node, like: Node, at: int) -> int:
+        """The same rows under another node's column names, by position."""
+        pairs = list(zip(node.schema, like.schema, strict=True))
+        if all(mine.name == theirs.name for mine, theirs in pairs):
+            return at
+        outputs = tuple((theirs.name, Scalar.column(mine.name, mine.type)) for mine, theirs in pairs)
+        return self._add("project", projecting.Project(outputs), at)
+
+    def _join(self, node: Join) -> int:
+        inputs = tuple(self.lower(member) for member in node.members)
+        members = tuple(
+            join.JoinInput(schema_of(member), self._internal(member), self._structure(member))
+            for member in node.members
+        )
+        owner = {name: index for index, member in enumerate(node.members) for name in member.names}
+        equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
+        order = self.facts.estimates.orders[node].best.order
+        kernel = join.Join(members, equalities, _residual(node.residual), order)
+        return self._add("join", kernel, *inputs)
+
+    def _table_join(self, node: TableJoin) -> int:
+        left, right = self.lower(node.left), self.lower(node.right)
+        if node.table.retroactive:
+            members = (
+                join.JoinInput(schema_of(node.left), self._internal(node.left), self._structure(node.left)),
+                join.JoinInput(schema_of(node.right), False, Structure.ENDINGS),
+            )
+            equalities = tuple(((0, a), (1, b)) for a, b in node.keys)
+            return self._add("join", join.Join(members, equalities, _residual(node.residual), (0, 1)), left, right)
+        kernel = tablejoin.TableJoin(
+            schema_of(node.left), schema_of(node.right), node.keys, _residual(node.residual)
+        )
+        return self._add("join", kernel, left, right)
+
+    def _matching(self, node: SemiJoin | Negation) -> int:
+        left, right = self.relation(node.left), self.relation(node.right)
+        sides = (schema_of(node.left), schema_of(node.right))
+        residual = _residual(node.residual)
+        if _is_nrr(node.right):
+            kind: tablejoin.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
+            table = tablejoin.TableJoin(*sides, node.keys, residual, kind=kind)
+            return self._add("join", table, left, right)
+        kernel: Kernel[Any]
+        if isinstance(node, SemiJoin):
+            kernel = semijoin.SemiJoin(*sides, node.keys, residual, null_equal=node.null_equal)
+            return self._add("semijoin", kernel, left, right)
+        kernel = negation.Negation(*sides, node.keys, residual, null_equal=node.null_equal)
+        return self._add("negation", kernel, left, right)
+
+    def _aggregate(self, node: Aggregate) -> int:
+        calls = tuple(
+            aggregate.AggregateCall(
+                aggregate.Function(call.function), call.argument, call.output.name, call.distinct, call.parameter
+            )
+            for call in node.calls
+        )
+        kernel = aggregate.Aggregate(
+            schema_of(node.input),
+            node.keys,
+            calls,
+            slide=common_slide(node),
+            append=self._edge(node.input).internal,
+            endings=self._pattern(node.input) == Pattern.STR,
+        )
+        was, self.external = self.external, kernel.append
+        below = self.lower(node.input)
+        self.external = was
+        return self._add("aggregate", kernel, below)
+
+    def emit_kernel(self, node: Emit) -> emit.Emit:
+        """The kernel that turns a relation into output rows."""
+        schema, arrival = schema_of(node.input), _in_arrival_order(node.input)
+        match node.kind:
+            case "ISTREAM":
+                return emit.Istream(schema, arrival, restore_slide=node.slide if node.restore else None)
+            case "DSTREAM":
+                return emit.Dstream(schema, arrival)
+            case "RSTREAM":
+                return rstream.Rstream(schema, arrival, slide=node.slide, restoring=node.restore)
+            case "WSTREAM":
+                assert node.window is not None
+                return windowed.Wstream(schema, arrival, _window_spec(node.window))
+        return emit.ChangeLog(schema, arrival)
+
+
+def _window_spec(window: WindowKind) -> windowing.WindowSpec:
+    match window.kind:
+        case "RANGE":
+            assert window.length is not None
+            return windowing.Range(window.length, window.slide)
+        case "ROWS":
+            assert window.rows is not None
+            return windowing.Rows(window.rows, window.partition)
+        case "NOW":
+            return windowing.Now()
+    return windowing.Unbounded()
+
+
+def common_slide(node: Node) -> int | None:
+    """The SLIDE that every stream below is read with, directly or through other queries; None if they differ.
+
+    A global aggregate then has its first value at the first tick, when it first sees anything.
+    """
+    slides = set(_slides(node, None))
+    return slides.pop() if len(slides) == 1 else None
+
+
+def _slides(node: Node, slide: int | None) -> Iterator[int | None]:
+    match node:
+        case StreamScan():
+            yield slide
+        case Window():
+            yield from _slides(node.input, node.window.slide)
+        case Filter() | Project():
+            yield from _slides(node.input, slide)
+        case _:
+            for each in node.inputs:
+                yield from _slides(each, None)
+
+
+def _is_nrr(node: Node) -> bool:
+    scans = [each for each in node.walk() if isinstance(each, (StreamScan, TableScan))]
+    return all(isinstance(each, TableScan) and not each.table.retroactive for each in scans)
+
+
+def _in_arrival_order(node: Node) -> bool:
+    """Whether rows come as they arrived on one stream: nothing but filters and projections is between."""
+    while isinstance(node, (Filter, Project)):
+        node = node.input
+    return isinstance(node, StreamScan)
+
+
+def horizon(plan: Node, last: Mapping[str, int]) -> int | None:
+    """The last instant at which an announced death or a tick is due, given each stream's last instant."""
+    if isinstance(plan, StreamScan):
+        return last.get(plan.stream.name)
+    below = [at for each in plan.inputs if (at := horizon(each, last)) is not None]
+    if not below:
+        return None
+    latest = max(below)
+    match plan:
+        case Window():
+            return _after_window(latest, plan.window)
+        case Emit():
+            if plan.window is not None:
+                latest = _after_window(latest, plan.window)
+            return latest if plan.slide is None else _tick(latest, plan.slide)
+    return latest
+
+
+def _after_window(latest: int, window: WindowKind) -> int:
+    latest += window.length or (1 if window.kind == "NOW" else 0)
+    return latest if window.slide is None else _tick(latest, window.slide)
+
+
+def _tick(instant: int, slide: int) -> int:
+    return -(-instant // slide) * slide

@@ -1,0 +1,97 @@
+"""The local engine: feeds streams through running queries, in this process, until the input ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from headgate.model.batch import BORN, SIGN
+from headgate.model.time import BEGINNING
+from headgate.physical.graph import OperatorGraph
+from headgate.physical.lower import horizon
+from headgate.plan.catalog import StreamDef
+from headgate.plan.nodes import Emit
+from headgate.runtime.local.feed import Feed
+from headgate.runtime.local.query import QueryState
+
+
+@dataclass(frozen=True)
+class RunnableQuery:
+    """A query's graph and the plan it came from."""
+
+    graph: OperatorGraph
+    plan: Emit
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after a clock step."""
+
+    clock: int
+    rows: int
+    state_rows: int
+    state_bytes: int
+
+
+@dataclass
+class LocalRun:
+    """Queries over finite inputs: `run` calls back with every piece of output, in order."""
+
+    queries: Sequence[RunnableQuery]
+    streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Table changes in order of time, with `_born` and `_sign`; a static table's are before all time."""
+    drain: bool = True
+
+    def __post_init__(self) -> None:
+        self.states = {query.graph.query: QueryState(query.graph) for query in self.queries}
+
+    def run(
+        self,
+        on_output: Callable[[str, pl.DataFrame], None],
+        on_late: Callable[[str, pl.DataFrame], None],
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        """Processes all input; then, if `drain`, lets the clock run until no announced death is due."""
+        feed = Feed(self.streams)
+        rows_read, done = 0, BEGINNING
+        for step in feed.steps():
+            for name, frame in step.late.items():
+                on_late(name, frame)
+                for state in self._readers(name):
+                    state.metrics.late_rows += frame.height
+            rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
+            changes = self._table_changes(done, step.upto)
+            for state in self.states.values():
+                on_output(state.graph.query, state.advance({**rows, **changes}, step.upto))
+            done = step.upto
+            rows_read += sum(frame.height for frame in rows.values())
+            on_progress(self._progress(done, rows_read))
+        if self.drain:
+            for query in self.queries:
+                state = self.states[query.graph.query]
+                end = horizon(query.plan, feed.last)
+                if end is not None and end > state.clock:
+                    changes = self._table_changes(state.clock, end)
+                    on_output(query.graph.query, state.advance(changes, end))
+
+    def _readers(self, stream: str) -> list[QueryState]:
+        return [state for state in self.states.values() if stream in state.graph.streams]
+
+    def _table_changes(self, after: int, upto: int) -> dict[str, pl.DataFrame]:
+        born = pl.col(BORN)
+        return {name: rows.filter((born > after) & (born <= upto)) for name, rows in self.tables.items()}
+
+    def _progress(self, clock: int, rows: int) -> Progress:
+        metrics = [state.metrics for state in self.states.values()]
+        return Progress(
+            clock, rows, sum(each.state_rows for each in metrics), sum(each.state_bytes for each in metrics)
+        )
+
+
+def static_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """A table that has been as it is since before all time."""
+    first = pl.lit(BEGINNING + 1, dtype=pl.Int64).alias(BORN)
+    return rows.with_columns(first, pl.lit(1, dtype=pl.Int8).alias(SIGN))

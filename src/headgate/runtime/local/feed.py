@@ -1,0 +1,103 @@
+"""Feed: several streams merged into clock steps, in event-time order.
+
+Each stream has a clock: the largest instant seen minus its slack. Rows at or after it may still come, so what lies
+before the smallest of all clocks is complete and can be answered:
+
+```
+bids    ──x──x─x───────x─┤ clock of bids
+items   ───x─────x─┤ clock of items
+step    ═══════════╡ all rows up to here, sorted; the rest waits
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from headgate.model.batch import BORN
+from headgate.model.time import BEGINNING, NEVER
+from headgate.plan.catalog import StreamDef
+from headgate.runtime.sources.arrival import Arrival
+
+
+@dataclass(frozen=True)
+class FeedStep:
+    """The rows of every stream up to an instant, in order of time, and the rows that came too late."""
+
+    upto: int
+    rows: Mapping[str, pl.DataFrame]
+    late: Mapping[str, pl.DataFrame]
+
+
+@dataclass
+class _StreamState:
+    stream: StreamDef
+    chunks: Iterator[pl.DataFrame]
+    arrival: Arrival
+    waiting: list[pl.DataFrame] = field(default_factory=list)
+    clock: int = BEGINNING
+    last: int | None = None
+    exhausted: bool = False
+
+
+class Feed:
+    """Merges the chunks of streams; each stream is read only as far as the slowest of them demands."""
+
+    def __init__(self, streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]) -> None:
+        self._streams = [_StreamState(stream, chunks, Arrival(stream)) for stream, chunks in streams]
+
+    @property
+    def last(self) -> dict[str, int]:
+        """The largest instant of each stream that has had a row on time."""
+        return {each.stream.name: each.last for each in self._streams if each.last is not None}
+
+    def steps(self) -> Iterator[FeedStep]:
+        """Clock steps until all streams are exhausted; the last one holds everything that was left."""
+        done = BEGINNING
+        late: dict[str, pl.DataFrame] = {}
+        while True:
+            behind = [each for each in self._streams if not each.exhausted]
+            if not behind:
+                break
+            late.update(self._read(min(behind, key=lambda each: each.clock), late))
+            safe = min((each.clock for each in self._streams if not each.exhausted), default=NEVER) - 1
+            if safe > done and safe < NEVER - 1:
+                rows = {each.stream.name: _take(each, safe) for each in self._streams}
+                if late or any(not frame.is_empty() for frame in rows.values()):
+                    yield FeedStep(safe, rows, late)
+                    done, late = safe, {}
+        rows = {each.stream.name: _take(each, NEVER) for each in self._streams}
+        upto = max(self.last.values(), default=done)
+        if late or any(not frame.is_empty() for frame in rows.values()):
+            yield FeedStep(max(upto, done), rows, late)
+
+    def _read(self, state: _StreamState, late: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        chunk = next(state.chunks, None)
+        if chunk is None:
+            state.exhausted = True
+            return {}
+        admitted = state.arrival.admit(chunk)
+        state.clock = admitted.clock
+        if not admitted.rows.is_empty():
+            state.waiting.append(admitted.rows)
+            newest = admitted.rows[BORN].max()
+            assert isinstance(newest, int)
+            state.last = newest if state.last is None else max(state.last, newest)
+        if admitted.late.is_empty():
+            return {}
+        name = state.stream.name
+        return {name: pl.concat([late[name], admitted.late]) if name in late else admitted.late}
+
+
+def _take(state: _StreamState, upto: int) -> pl.DataFrame:
+    """The waiting rows up to an instant, sorted by time and then by arrival."""
+    if not state.waiting:
+        return pl.DataFrame()
+    frame = pl.concat(state.waiting) if len(state.waiting) > 1 else state.waiting[0]
+    ready = frame.filter(pl.col(BORN) <= upto)
+    rest = frame.filter(pl.col(BORN) > upto)
+    state.waiting = [] if rest.is_empty() else [rest]
+    return ready if ready[BORN].is_sorted() else ready.sort(BORN, maintain_order=True)

@@ -1,0 +1,63 @@
+"""Running queries from files to files: the local engine behind `headgate run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from headgate.runtime.local.engine import LocalRun, Progress
+from headgate.runtime.local.query import QueryState
+from headgate.runtime.output import OutputFolder, arrow_schema, to_arrow
+from headgate.runtime.sources import FileSource
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a finished run did, by query."""
+
+    metrics: dict[str, dict[str, Any]]
+    rejected_rows: int
+
+
+def run_to_folder(
+    run: LocalRun,
+    sources: list[FileSource],
+    folder: Path,
+    *,
+    overwrite: bool,
+    on_progress: Callable[[Progress], None],
+) -> RunSummary:
+    """Runs to the end and writes every query's rows and metrics, and late rows, under a folder."""
+    schemas = {
+        query.graph.query: arrow_schema(query.graph.columns, change_log=query.graph.is_change_log)
+        for query in run.queries
+    }
+    late_schemas = {stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams}
+    with OutputFolder(folder, overwrite=overwrite) as output:
+        for name, schema in schemas.items():
+            output.declare(name, schema)
+
+        def on_output(query: str, frame: pl.DataFrame) -> None:
+            if not frame.is_empty():
+                output.append(query, to_arrow(frame, schemas[query]))
+
+        def on_late(stream: str, frame: pl.DataFrame) -> None:
+            name = f"_late/{stream}"
+            if not output.knows(name):
+                output.declare(name, late_schemas[stream])
+            output.append(name, frame.select(late_schemas[stream].names).to_arrow().cast(late_schemas[stream]))
+
+        run.run(on_output, on_late, on_progress)
+        metrics = {name: _metrics(state) for name, state in run.states.items()}
+        for name, found in metrics.items():
+            output.write_json(name, "metrics.json", found)
+    return RunSummary(metrics, sum(source.rejected_rows for source in sources))
+
+
+def _metrics(state: QueryState) -> dict[str, Any]:
+    return {"query": state.graph.query, "output": state.graph.output, "engine": "local", "allowed_unbounded": state.graph.allowed_unbounded, **state.metrics.as_dict()}

@@ -1,0 +1,128 @@
+"""A query running in this process: one call per clock step, batch by batch through its operator graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import polars as pl
+
+from headgate.kernels.kernel import State
+from headgate.model.batch import BORN, DIES, SIGN, Batch
+from headgate.model.time import BEGINNING, NEVER, Clock
+from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep
+
+
+@dataclass
+class Metrics:
+    """What a run has done so far; `seconds` by operator."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    steps: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    peak_state_rows: int = 0
+    peak_state_bytes: int = 0
+    late_rows: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "steps": self.steps,
+            "state_rows": self.state_rows,
+            "state_bytes": self.state_bytes,
+            "peak_state_rows": self.peak_state_rows,
+            "peak_state_bytes": self.peak_state_bytes,
+            "late_rows": self.late_rows,
+            "seconds": {name: round(spent, 6) for name, spent in self.seconds.items()},
+        }
+
+
+class QueryState:
+    """The states of all operators of a query, its clock, and its metrics."""
+
+    def __init__(self, graph: OperatorGraph) -> None:
+        self.graph = graph
+        self.states: dict[int, State] = {
+            index: step.kernel.initial() for index, step in enumerate(graph.steps) if isinstance(step, KernelStep)
+        }
+        self.emit_state: State = graph.emit.initial()
+        self.clock = BEGINNING
+        self.start: int | None = None
+        self.metrics = Metrics()
+
+    def snapshot(self) -> dict[str, Any]:
+        """All states as named chunks, with the clock: enough to continue exactly."""
+        operators = {index: dict(state.chunks()) for index, state in self.states.items()}
+        return {
+            "clock": self.clock,
+            "start": self.start,
+            "operators": operators,
+            "emit": dict(self.emit_state.chunks()),
+        }
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Continues from a snapshot of the same graph."""
+        self.clock, self.start = snapshot["clock"], snapshot["start"]
+        for index, step in enumerate(self.graph.steps):
+            if isinstance(step, KernelStep):
+                self.states[index] = step.kernel.restore(snapshot["operators"][index])
+        self.emit_state = self.graph.emit.restore(snapshot["emit"])
+
+    def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
+        """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
+        if self.start is None:
+            births = [
+                frame[BORN].min()
+                for name, frame in rows.items()
+                if name in self.graph.streams and not frame.is_empty()
+            ]
+            self.start = min(births, default=None)  # type: ignore[type-var]
+        clock = Clock(self.clock, upto, self.start)
+        outputs: list[Batch] = []
+        for index, step in enumerate(self.graph.steps):
+            if isinstance(step, SourceStep):
+                outputs.append(_read(step, rows.get(step.relation)))
+                self.metrics.rows_in += outputs[-1].height
+                continue
+            begun = perf_counter()
+            inputs = [outputs[at] for at in step.inputs]
+            self.states[index], output = step.kernel.advance(self.states[index], inputs, clock)
+            outputs.append(output)
+            self._spent(f"{index}:{step.operator}", begun)
+        begun = perf_counter()
+        self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[-1], clock)
+        self._spent(f"{len(self.graph.steps)}:{self.graph.output.lower()}", begun)
+        self.clock = upto
+        self._measure(emitted)
+        return emitted
+
+    def _spent(self, name: str, begun: float) -> None:
+        self.metrics.seconds[name] = self.metrics.seconds.get(name, 0.0) + perf_counter() - begun
+
+    def _measure(self, emitted: pl.DataFrame) -> None:
+        metrics = self.metrics
+        states = [*self.states.values(), self.emit_state]
+        metrics.steps += 1
+        metrics.rows_out += emitted.height
+        metrics.state_rows = sum(state.rows for state in states)
+        metrics.state_bytes = sum(state.nbytes for state in states)
+        metrics.peak_state_rows = max(metrics.peak_state_rows, metrics.state_rows)
+        metrics.peak_state_bytes = max(metrics.peak_state_bytes, metrics.state_bytes)
+
+
+def _read(step: SourceStep, rows: pl.DataFrame | None) -> Batch:
+    """A relation's new rows as a batch with the columns that the plan uses."""
+    if rows is None or rows.is_empty():
+        return Batch.empty(step.schema)
+    columns = [pl.col(mine).alias(full) for mine, full in step.columns]
+    if SIGN not in rows.columns:
+        return Batch.of(rows.select(*columns, BORN), born=pl.col(BORN))
+    # A table's change: an insertion lives on, a deletion takes back the rest of the row's life.
+    never = pl.lit(NEVER, dtype=pl.Int64).alias(DIES)
+    return Batch(rows.select(*columns, BORN, never, pl.col(SIGN).cast(pl.Int8)))

@@ -1,0 +1,120 @@
+"""The local workspace: rows given in memory, and queries run over them and over files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from headgate.model.batch import BORN, SIGN
+from headgate.model.errors import InputError, NameResolutionError
+from headgate.model.schema import Column
+from headgate.model.types import STRING, TIMESTAMP
+from headgate.optimize.optimize import Optimized
+from headgate.physical.lower import Strategy
+from headgate.plan.bind import BoundQuery
+from headgate.plan.catalog import Catalog, StreamDef, TableDef
+from headgate.runtime.local.data import Result, columns_of, frame_of
+from headgate.runtime.local.engine import LocalRun, static_table
+from headgate.runtime.local.start import prepare, runnable
+from headgate.runtime.output import arrow_schema, to_arrow
+from headgate.runtime.sources import FileSource, RejectPolicy
+
+
+class LocalWorkspace:
+    """Rows by stream or table, and the local engine over them."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, pl.DataFrame] = {}
+
+    def add_stream(self, catalog: Catalog, name: str, data: Any, *, time: str | None, slack: int) -> Catalog:
+        """The catalog with the stream in it, declared by its data if need be; its rows are kept."""
+        found = catalog.find(name)
+        if found is None:
+            frame = frame_of(data)
+            found = StreamDef(name, columns_of(frame), time=_time_column(frame, name, time), slack=slack)
+            catalog = catalog.with_definition(found)
+        if not isinstance(found, StreamDef):
+            raise NameResolutionError(f"{name} is not a stream")
+        self.rows[found.name] = frame_of(data, found.columns)
+        return catalog
+
+    def add_table(self, catalog: Catalog, name: str, data: Any, *, retroactive: bool) -> Catalog:
+        """The catalog with the table in it, declared by its data if need be; its rows are kept."""
+        found = catalog.find(name)
+        if found is None:
+            found = TableDef(name, columns_of(frame_of(data)), retroactive=retroactive)
+            catalog = catalog.with_definition(found)
+        if not isinstance(found, TableDef):
+            raise NameResolutionError(f"{name} is not a table")
+        self.rows[found.name] = static_table(frame_of(data, found.columns))
+        return catalog
+
+    def add_table_changes(self, catalog: Catalog, name: str, data: Any, *, time: str, op: str) -> None:
+        """Keeps a table's changes: rows with an instant and "+" or "-"."""
+        found = catalog.find(name)
+        if not isinstance(found, TableDef):
+            raise NameResolutionError(f"{name} is not a table", remedy="declare it with CREATE TABLE first")
+        frame = frame_of(data, (*found.columns, Column(time, TIMESTAMP), Column(op, STRING)))
+        sign = pl.when(pl.col(op) == "+").then(1).otherwise(-1).cast(pl.Int8).alias(SIGN)
+        born = pl.col(time).dt.epoch("us").alias(BORN)
+        columns = [pl.col(column.name) for column in found.columns]
+        self.rows[found.name] = frame.select(*columns, born, sign).sort(BORN, maintain_order=True)
+
+    def prepare(
+        self,
+        queries: Sequence[tuple[BoundQuery, Optimized]],
+        catalog: Catalog,
+        *,
+        base: Path,
+        batch_rows: int = 100_000,
+        allow_unbounded: bool = False,
+        strategy: Strategy = "UPA",
+        policy: RejectPolicy | None = None,
+        drain: bool = True,
+    ) -> tuple[LocalRun, list[FileSource]]:
+        """A local run of the queries; RefusedError if one is not proven bounded."""
+        ready = [
+            runnable(bound, optimized, allow_unbounded=allow_unbounded, strategy=strategy)
+            for bound, optimized in queries
+        ]
+        return prepare(
+            ready,
+            catalog,
+            base=base,
+            batch_rows=batch_rows,
+            policy=policy or RejectPolicy.stop(),
+            given=self.rows,
+            drain=drain,
+        )
+
+    def run(
+        self, queries: Sequence[tuple[BoundQuery, Optimized]], catalog: Catalog, **options: Any
+    ) -> dict[str, Result]:
+        """The output of every query, by name. Options as in `prepare`."""
+        run, _ = self.prepare(queries, catalog, **options)
+        pieces: dict[str, list[pl.DataFrame]] = {}
+        run.run(lambda query, frame: pieces.setdefault(query, []).append(frame), lambda stream, late: None)
+        results: dict[str, Result] = {}
+        for query in run.queries:
+            graph = query.graph
+            schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
+            tables = [to_arrow(frame, schema) for frame in pieces.get(graph.query, [])]
+            table = pa.concat_tables(tables) if tables else schema.empty_table()
+            results[graph.query] = Result(graph.query, table, run.states[graph.query].metrics)
+        return results
+
+
+def _time_column(frame: pl.DataFrame, name: str, time: str | None) -> str:
+    stamps = [column for column, dtype in frame.schema.items() if isinstance(dtype, pl.Datetime)]
+    if time is not None and time in stamps:
+        return time
+    if time is None and len(stamps) == 1:
+        return stamps[0]
+    raise InputError(
+        f"stream {name} needs one timestamp column as its event time",
+        remedy=f"give time=…; timestamp columns are {', '.join(stamps) or 'none'}",
+    )

@@ -1,0 +1,193 @@
+"""CSV files: fields found by the header's names or by position."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from headgate.model.errors import DataError, UnsupportedError
+from headgate.model.schema import Column
+from headgate.model.suggest import did_you_mean
+from headgate.model.types import is_nested, spark_name
+from headgate.runtime.sources.literals import TextForms
+from headgate.runtime.sources.options import CsvDialect
+from headgate.runtime.sources.piece import Piece, RowPlace
+from headgate.runtime.sources.records import Records, csv_records, tidy_end, unescaped
+from headgate.runtime.sources.rejects import shown
+from headgate.runtime.sources.textfile import Flaw, text_pieces
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """CSV files with the given columns."""
+
+    columns: tuple[Column, ...]
+    dialect: CsvDialect
+    forms: TextForms
+
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            if is_nested(column.type):
+                raise UnsupportedError(
+                    f"column {column.name} is {spark_name(column.type)}, which a CSV file cannot hold",
+                    remedy="use json or parquet files",
+                )
+
+    def pieces(self, file: Path, rows: int, *, stops: bool) -> Iterator[Piece]:
+        return text_pieces(file, _CsvFile(self.columns, self.dialect, len(self.columns), ()), stops=stops)
+
+    def finish(self, name: str) -> None:
+        """Every file has been compared with the declaration on its own."""
+
+    def advice(self, place: RowPlace) -> str | None:
+        names = {column.name.casefold() for column in self.columns}
+        fields = (place.text or "").casefold().replace('"', "").split(self.dialect.separator)
+        if place.row == 1 and not self.dialect.header and names & {field.strip() for field in fields}:
+            return "the file seems to begin with a header: add header 'true' to its OPTIONS"
+        return None
+
+
+@dataclass(frozen=True)
+class _CsvFile:
+    """One file: how many fields its rows have, and at which of them the declared columns stand."""
+
+    columns: tuple[Column, ...]
+    dialect: CsvDialect
+    width: int
+    indexes: tuple[int, ...]
+
+    @property
+    def has_header(self) -> bool:
+        return self.dialect.header
+
+    def begin(self, file: Path, data: bytes) -> tuple[_CsvFile, int]:
+        if not self.dialect.header:
+            return replace(self, indexes=tuple(range(self.width))), 0
+        records = csv_records(data, self.dialect)
+        if not len(records):
+            return replace(self, indexes=tuple(range(self.width))), len(data)
+        end = int(records.starts[1]) if len(records) > 1 else len(data)
+        header = self._header(file, data[:end])
+        return replace(self, width=len(header), indexes=_indexes(file, header, self.columns)), end
+
+    def _header(self, file: Path, data: bytes) -> list[str]:
+        try:
+            text = io.StringIO(self._plain(data).decode(), newline="")
+            fields = next(
+                csv.reader(text, delimiter=self.dialect.separator, quotechar=self.dialect.quote, strict=True)
+            )
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"{file}, line 1: the header cannot be read: {error}") from error
+        return [field.strip() for field in fields]
+
+    def cut(self, data: bytes, *, final: bool) -> int:
+        end = tidy_end(data, self.dialect)
+        if end is not None and not final:
+            return end
+        records = csv_records(data, self.dialect)
+        return len(data) if final and not records.open else records.complete
+
+    def records(self, data: bytes) -> Records:
+        return csv_records(data, self.dialect)
+
+    def parse(self, data: bytes) -> Sequence[pa.Array] | None:
+        names = [str(index) for index in range(self.width)]
+        wanted = [names[index] for index in self.indexes]
+        if not data.strip(b"\r\n"):
+            return [pa.array([], pa.string()) for _ in wanted]
+        if tidy_end(data, self.dialect) is None and self._torn(data):
+            return None
+        null = self.dialect.null
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(self._plain(data)),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False, block_size=len(data) + 1, column_names=names
+                ),
+                parse_options=self._parse_options(),
+                convert_options=arrow_csv.ConvertOptions(
+                    check_utf8=False,
+                    column_types=dict.fromkeys(wanted, pa.string()),
+                    include_columns=wanted,
+                    null_values=["", null] if null else [""],
+                    strings_can_be_null=True,
+                    # As in Spark: "" is NULL like nothing at all, unless another word stands for NULL.
+                    quoted_strings_can_be_null=null is None,
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        columns = [column.combine_chunks() for column in table.columns]
+        return columns if null is None else [_nulls(column, null) for column in columns]
+
+    def flaws(
+        self, data: bytes, records: Records, known: Mapping[int, Flaw], *, stops: bool
+    ) -> Mapping[int, Flaw]:
+        assert records.fields is not None
+        assert records.torn is not None
+        wrong = np.flatnonzero((records.fields != self.width) | records.torn)
+        return {index: self._flaw(records, index) for index in wrong.tolist() if index not in known}
+
+    def _flaw(self, records: Records, index: int) -> Flaw:
+        assert records.fields is not None
+        found = int(records.fields[index])
+        if found == self.width:
+            return Flaw(
+                "there is text behind the closing quote of a field",
+                remedy="double the quotes inside of quoted fields, or name their escape: escape '\\'",
+            )
+        expected = f"{self.width} {'is' if self.width == 1 else 'are'} expected"
+        return Flaw(f"the row has {found} field{'' if found == 1 else 's'} where {expected}")
+
+    def _torn(self, data: bytes) -> bool:
+        torn = csv_records(data, self.dialect).torn
+        return torn is not None and bool(torn.any())
+
+    def _plain(self, data: bytes) -> bytes:
+        """A block without escapes, which Arrow would also see outside of quotes."""
+        escape, quote = self.dialect.escape, self.dialect.quote
+        escaping = (
+            escape is not None and quote is not None and escape.encode() in data and quote.encode() in data
+        )
+        return unescaped(data, self.dialect) if escaping else data
+
+    def _parse_options(self) -> arrow_csv.ParseOptions:
+        return arrow_csv.ParseOptions(
+            delimiter=self.dialect.separator,
+            quote_char=self.dialect.quote or False,
+            newlines_in_values=True,
+        )
+
+
+def _nulls(column: pa.Array, null: str) -> pa.Array:
+    """A column with NULL for the word, also where it was quoted."""
+    said = pc.equal(column, null)
+    return pc.if_else(said, None, column) if pc.any(said).as_py() else column
+
+
+def _indexes(file: Path, header: list[str], columns: tuple[Column, ...]) -> tuple[int, ...]:
+    """Where the declared columns stand in a header."""
+    folded = [name.casefold() for name in header]
+    indexes: list[int] = []
+    for column in columns:
+        name = column.name.casefold()
+        if folded.count(name) != 1:
+            twice = name in folded
+            raise DataError(
+                f"{file}: the header has column {column.name} twice"
+                if twice
+                else f"{file}: there is no column {column.name} in the header",
+                remedy=None
+                if twice
+                else did_you_mean(column.name, [shown(each, 40)[1:-1] for each in header]),
+            )
+        indexes.append(folded.index(name))
+    return tuple(indexes)

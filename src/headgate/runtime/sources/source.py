@@ -1,0 +1,221 @@
+"""File sources: a declared stream or table read from its files, chunk by chunk, in its declared types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from headgate.kernels.expressions.dtypes import polars_type
+from headgate.model.errors import DataError, InputError
+from headgate.model.schema import Column
+from headgate.model.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, is_timestamp, spark_name
+from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.sources.bytestream import unreadable
+from headgate.runtime.sources.conform import conform
+from headgate.runtime.sources.csv import CsvFormat
+from headgate.runtime.sources.files import find_files
+from headgate.runtime.sources.json import JsonFormat
+from headgate.runtime.sources.literals import Mask
+from headgate.runtime.sources.options import FileOptions, read_options
+from headgate.runtime.sources.parquet import ParquetFormat
+from headgate.runtime.sources.piece import Format, Piece
+from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, shown
+
+_CHUNK_BYTES = 1 << 28
+_EXAMPLES = {
+    DATE: "2025-01-31",
+    TIMESTAMP: "2025-01-31 23:59:59.5 or 2025-01-31T23:59:59Z",
+    TIMESTAMP_NTZ: "2025-01-31 23:59:59.5",
+}
+
+
+@dataclass
+class ReadState:
+    """How far a source has been read."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The files of a stream or table, found and checked to be there; the rows come when `chunks` is walked.
+
+    Bad rows stop the reading or are set aside, as `on_bad_row` says. A file that cannot be read, or only in part, is
+    dealt with alike; but if no file can be read at all, that is an error in any case.
+    """
+
+    definition: StreamDef | TableDef
+    base: Path
+    rows_per_chunk: int
+    on_bad_row: RejectPolicy
+    files: tuple[Path, ...] = field(init=False)
+    total_bytes: int = field(init=False)
+    _format: Format = field(init=False, repr=False)
+    _state: ReadState = field(init=False, repr=False, default_factory=ReadState)
+    _rejects: RejectState = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.rows_per_chunk < 1:
+            raise ValueError(f"a chunk has at least one row, not {self.rows_per_chunk}")
+        options = read_options(self.definition)
+        files = find_files(options.path, self.base)
+        set_once = object.__setattr__
+        set_once(self, "files", files)
+        set_once(self, "total_bytes", sum(_size(file) for file in files))
+        set_once(self, "_format", _format(options, self.definition.columns))
+        set_once(self, "_rejects", RejectState(self.on_bad_row, self.definition.name))
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of the files are done."""
+        return self._state.bytes
+
+    @property
+    def rows_read(self) -> int:
+        """How many good rows have been read."""
+        return self._state.rows
+
+    @property
+    def rejected_rows(self) -> int:
+        """How many bad rows have been set aside."""
+        return self._rejects.rows
+
+    @property
+    def rejected_files(self) -> int:
+        """How many files have been set aside, or their rests."""
+        return self._rejects.files
+
+    def chunks(self) -> Iterator[pl.DataFrame]:
+        """All rows in the order of the files, `rows_per_chunk` at a time and the last chunk shorter.
+
+        A chunk is also shorter where rows are very large. A source without rows gives one empty chunk.
+        """
+        empty = pl.DataFrame(
+            schema={column.name: polars_type(column.type) for column in self.definition.columns}
+        )
+        waiting, held, given = [empty], 0, False
+        for frame in self._frames():
+            waiting.append(frame)
+            held += frame.height
+            while held and (held >= self.rows_per_chunk or _large(waiting)):
+                whole = pl.concat(waiting, rechunk=True)
+                yield whole.head(self.rows_per_chunk)
+                waiting = [whole.slice(self.rows_per_chunk)]
+                held, given = waiting[0].height, True
+        if held or not given:
+            yield pl.concat(waiting, rechunk=True)
+
+    def _frames(self) -> Iterator[pl.DataFrame]:
+        """The good rows of every file."""
+        done = 0
+        for file in self.files:
+            try:
+                for piece in self._format.pieces(file, self.rows_per_chunk, stops=self.on_bad_row.stops):
+                    frame = self._good_rows(file, piece)
+                    self._state.rows += frame.height
+                    self._state.bytes = done + piece.bytes_read
+                    yield frame
+            except (InputError, DataError) as error:
+                self._rejects.refuse_file(file, error)
+            done += _size(file)
+            self._state.bytes = done
+        if self._rejects.first_file_error is not None and self._rejects.files == len(self.files):
+            raise self._rejects.first_file_error
+        if self._state.rows:
+            self._format.finish(self.definition.name)
+
+    def _good_rows(self, file: Path, piece: Piece) -> pl.DataFrame:
+        """The rows of a piece that fit the declaration; the others are refused in the order in which they stand."""
+        failures: list[tuple[int, Mask]] = []
+        series: list[pl.Series] = []
+        for index, (column, array) in enumerate(zip(self.definition.columns, piece.columns, strict=True)):
+            converted, failed = conform(array, column.type, self._format.forms)
+            series.append(_series(converted, column))
+            if failed is None and self._is_time(column) and converted.null_count:
+                failed = converted.is_null().to_numpy(zero_copy_only=False)
+            if failed is not None:
+                failures.append((index, failed))
+        frame = pl.DataFrame(series)
+        if not failures:
+            self._rejects.refuse(piece.broken)
+            return frame
+        failed = reduce(np.logical_or, [mask for _, mask in failures])
+        bad = np.flatnonzero(failed)
+        unfit = [
+            self._unfit(file, piece, failures, index)
+            for index in bad[: 1 if self.on_bad_row.stops else None].tolist()
+        ]
+        self._rejects.refuse(sorted([*piece.broken, *unfit], key=lambda each: each.row or 0))
+        return frame.filter(~pl.Series(failed))
+
+    def _unfit(self, file: Path, piece: Piece, failures: Sequence[tuple[int, Mask]], index: int) -> BadRow:
+        """What is wrong with a row in which some columns failed: the first of them."""
+        failed = next(column for column, mask in failures if mask[index])
+        column, place = self.definition.columns[failed], piece.place(index)
+        value = piece.columns[failed][index]
+        reason = _reason(value, column) if value.is_valid else "the event time is NULL"
+        text = place.text if place.text is not None else _written(value)
+        return BadRow(file, reason, place.row, place.line, column.name, text, self._format.advice(place))
+
+    def _is_time(self, column: Column) -> bool:
+        return isinstance(self.definition, StreamDef) and column.name == self.definition.time
+
+
+def open_source(
+    definition: StreamDef | TableDef, base: Path, *, rows_per_chunk: int, on_bad_row: RejectPolicy
+) -> FileSource:
+    """The files of a declared stream or table, ready to be read; relative paths are meant from `base`."""
+    return FileSource(definition, base, rows_per_chunk=rows_per_chunk, on_bad_row=on_bad_row)
+
+
+def _format(options: FileOptions, columns: tuple[Column, ...]) -> Format:
+    match options.format:
+        case "parquet":
+            return ParquetFormat(columns)
+        case "json":
+            return JsonFormat.of(columns, options.forms)
+        case _:
+            return CsvFormat(columns, options.dialect, options.forms)
+
+
+def _large(frames: Sequence[pl.DataFrame]) -> bool:
+    return sum(frame.estimated_size() for frame in frames) > _CHUNK_BYTES
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise unreadable(file, error) from error
+
+
+def _series(array: pa.Array, column: Column) -> pl.Series:
+    series, target = pl.from_arrow(array), polars_type(column.type)
+    assert isinstance(series, pl.Series)
+    return (series if series.dtype == target else series.cast(target)).alias(column.name)
+
+
+def _reason(value: pa.Scalar, column: Column) -> str:
+    reason = f"{shown(_written(value))} is not of type {spark_name(column.type)}"
+    if is_timestamp(column.type) or column.type == DATE:
+        return f"{reason} (of the years 1 to 9999, such as {_EXAMPLES[column.type]})"
+    return reason
+
+
+def _written(value: pa.Scalar) -> str:
+    """A value as text; also one that Python has no object for, such as a time after the year 9999."""
+    if pa.types.is_timestamp(value.type):
+        return f"{value.value} {value.type.unit} since 1970"
+    if pa.types.is_date(value.type):
+        return f"{value.value} {'days' if pa.types.is_date32(value.type) else 'ms'} since 1970"
+    try:
+        return str(value.as_py())
+    except (ValueError, OverflowError):
+        return str(value.type)

@@ -1,0 +1,87 @@
+"""Sums in digits are exact: they are compared with Python's fractions and decimals."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.kernels.aggregate import digits
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+EXACT = Context(prec=200)
+
+
+def added(parts: list[digits.Digits]) -> digits.Digits:
+    total: digits.Digits = {}
+    for part in parts:
+        for position, digit in part.items():
+            total[position] = total.get(position, 0) + digit
+    return total
+
+
+@given(st.lists(finite, min_size=1, max_size=8))
+def test_a_sum_of_doubles_is_the_exact_one_rounded_once(values: list[float]) -> None:
+    total = added([digits.of_floats(np.array([value])) for value in values])
+    exact = sum(map(Fraction, values), Fraction(0))
+    try:
+        rounded = float(exact)
+    except OverflowError:
+        rounded = math.copysign(math.inf, exact)
+    assert digits.to_floats(total, 1).tolist() == [rounded]
+
+
+@given(st.lists(finite, min_size=1, max_size=8), st.randoms())
+def test_what_is_taken_back_leaves_nothing(values: list[float], random: object) -> None:
+    parts = [digits.of_floats(np.array([value])) for value in values]
+    back = [{position: -digit for position, digit in part.items()} for part in parts]
+    both = parts + back
+    random.shuffle(both)  # type: ignore[attr-defined]
+    assert all(not digit.any() for digit in added(both).values())
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6))
+def test_a_sum_of_integers_knows_whether_it_fits(values: list[int]) -> None:
+    total, too_large = digits.to_integers(
+        added([digits.of_integers(np.array([value])) for value in values]), 1
+    )
+    exact = sum(values)
+    assert bool(too_large[0]) == (not -(2**63) <= exact < 2**63)
+    assert too_large[0] or total.tolist() == [exact]
+    floats = digits.to_floats(added([digits.of_integers(np.array([value])) for value in values]), 1)
+    assert floats.tolist() == [float(exact)]
+
+
+@given(
+    st.lists(st.integers(1 - 10**38, 10**38 - 1), min_size=1, max_size=6),
+    st.integers(1, 2**31 - 1),
+    st.integers(0, 4),
+)
+def test_decimals_are_added_and_divided_as_on_paper(values: list[int], count: int, shift: int) -> None:
+    column = pl.Series([Decimal(value) for value in values], dtype=pl.Decimal(38, 0))
+    total = added([digits.of_decimals(column.slice(place, 1)) for place in range(len(values))])
+    exact = sum(values)
+    (plain,), (too_large,) = digits.to_decimals(total, 1, 38, 0)
+    assert too_large == (abs(exact) >= 10**38)
+    assert too_large or plain == exact
+
+    (mean,), (too_large,) = digits.to_average_decimals(total, np.array([count]), shift, 38, shift)
+    quotient = EXACT.divide(Decimal(exact), Decimal(count))
+    rounded = quotient.quantize(Decimal(1).scaleb(-shift), ROUND_HALF_UP, EXACT)
+    assert too_large == (rounded.copy_abs() >= Decimal(10**38).scaleb(-shift, EXACT))
+    assert too_large or mean == rounded
+
+
+def test_zeros_need_no_digits() -> None:
+    assert digits.of_floats(np.zeros(3)) == {}
+    assert digits.of_integers(np.zeros(3, dtype=np.int64)) == {}
+    assert digits.to_floats({}, 2).tolist() == [0.0, 0.0]
+
+
+def test_small_integers_need_one_digit() -> None:
+    assert set(digits.of_integers(np.array([-5, 7, -(2**31), 2**31 - 1]))) == {0}
