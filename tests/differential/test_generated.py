@@ -29,7 +29,9 @@ def agree(example: Example, *, restore_every_step: bool = False) -> None:
         restore_every_step=restore_every_step,
     )
     event("has output" if expected else "says nothing")
-    assert same_output(found, expected, ticking=oracle.ticking(example.query)), f"expected {expected}\nfound    {found}"
+    assert same_output(found, expected, ticking=oracle.ticking(example.query)), (
+        f"expected {expected}\nfound    {found}"
+    )
 
 
 @pytest.mark.parametrize("piece", range(PIECES))

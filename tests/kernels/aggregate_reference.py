@@ -1,4 +1,4 @@
-"""What an aggregate should say, in plain Python: the contents of an edge at an instant, aggregated row by row."""
+"""What an aggregate should say, in plain Python: the contents at an instant, aggregated row by row."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -26,12 +26,13 @@ def _greater(left: Payload, right: Payload) -> bool:
     return left[1] is not None and right[1] is not None and _number(right[1]) > _number(left[1])
 
 
-RESIDUALS: tuple[tuple[pl.Expr | None, Condition], ...] = (
-    (None, lambda left, right: True),
+RESIDUALS: tuple[tuple[pl.Expr, Condition], ...] = (
     (pl.col("rx") > pl.col("x"), _greater),
     (pl.col("rx") == 1.0, lambda left, right: right[1] == 1.0),
     (pl.lit(False), lambda left, right: False),
 )
+
+NO_RESIDUAL: tuple[pl.Expr | None, Condition] = (None, lambda left, right: True)
 
 KEYS: tuple[tuple[tuple[str, str], ...], ...] = (
     (),
@@ -59,10 +60,14 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn, kind: type[Existence], patterns: tuple[str, ...] = PATTERNS) -> Case:
-    """Any keys, residual and update patterns; what is said about endings is true."""
-    keys, (residual, holds) = draw(st.sampled_from(KEYS)), draw(st.sampled_from(RESIDUALS))
-    null_equal = draw(st.booleans())
+def cases(
+    draw: st.DrawFn, kind: type[Existence], patterns: Sequence[str] = PATTERNS, residuals: bool | None = None
+) -> Case:
+    """Any keys and update patterns; residuals if wanted, or now and then; what is said of endings is true."""
+    keys, null_equal = draw(st.sampled_from(KEYS)), draw(st.booleans())
+    residual, holds = NO_RESIDUAL
+    if residuals or (residuals is None and draw(st.booleans())):
+        residual, holds = draw(st.sampled_from(RESIDUALS))
     shapes = draw(st.tuples(st.sampled_from(patterns), st.sampled_from(patterns)))
     columns = [(list(LEFT).index(ours), list(RIGHT).index(theirs)) for ours, theirs in keys]
 

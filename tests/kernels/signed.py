@@ -79,7 +79,7 @@ def stream(draw: st.DrawFn, pattern: str, payloads: st.SearchStrategy[Payload], 
     return sorted(rows, key=lambda row: row[1])
 
 
-cuts = st.lists(st.integers(1, LAST - 1), max_size=8, unique=True).map(sorted)
+cuts = st.lists(st.integers(1, LAST - 1), max_size=6, unique=True).map(sorted)
 """Where the clock stops between steps."""
 
 

@@ -1,4 +1,4 @@
-"""At every instant the output of an aggregate is the aggregate of the input's contents, for random streams."""
+"""At every instant the output of an aggregate is the aggregate of the contents, for random streams."""
 
 from __future__ import annotations
 

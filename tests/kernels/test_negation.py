@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.matching import LEFT, RIGHT, Case, cases
-from tests.kernels.signed import Contents, Row, assert_exact, cuts, steps
+from tests.kernels.signed import ENDLESS, PATTERNS, Contents, Row, assert_exact, cuts, steps
 
 from headgate.kernels.negation import Negation
 from headgate.model.time import NEVER
@@ -83,8 +83,30 @@ def test_a_row_whose_match_stays_for_ever_is_not_kept() -> None:
     assert done.state.rows == 1
 
 
-@given(case=cases(Negation), stops=cuts, restored=st.booleans())
-def test_the_answer_is_the_left_rows_without_a_match(case: Case, stops: list[int], restored: bool) -> None:
+@pytest.mark.parametrize("endings", [True, False])
+def test_a_row_that_outlives_its_match_by_an_instant_comes_back_for_it(endings: bool) -> None:
+    kernel = Negation(L, R, KEYS, left_endings=endings, right_endings=endings)
+    left: list[Row] = [(("a",), 1, 7, 1)]
+    right: list[Row] = [(("a",), 2, 6, 1)]
+    assert said(kernel, left, right, [1, 3, 5])[-1] == (("a",), 6, 7, 1)
+
+
+def test_a_restored_state_knows_that_a_match_died_in_a_step_that_wrote_nothing() -> None:
+    kernel = Negation(L, R, KEYS, left_endings=False, right_endings=False)
+    left: list[Row] = [(("a",), 7, 9, 1)]
+    right: list[Row] = [(("a",), 1, 5, 1), (("b",), 1, 20, 1)]
+    done = list(steps(kernel, [L, R], [left, right], [2, 6], restored=True))
+    assert done[-1].said == left
+
+
+@pytest.mark.parametrize("residuals", [False, True])
+@pytest.mark.parametrize("patterns", [ENDLESS, PATTERNS])
+@given(data=st.data(), stops=cuts, restored=st.booleans())
+def test_the_answer_is_the_left_rows_without_a_match(
+    patterns: tuple[str, ...], residuals: bool, data: st.DataObject, stops: list[int], restored: bool
+) -> None:
+    case = data.draw(cases(Negation, patterns, residuals))
+
     def unmatched(left: Contents, right: Contents) -> Contents:
         return Counter({row: count for row, count in left.items() if not case.has_match(row, right)})
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.matching import LEFT, RIGHT, Case, cases
-from tests.kernels.signed import ENDLESS, Contents, Row, assert_exact, contents, cuts, steps
+from tests.kernels.signed import ENDLESS, PATTERNS, Contents, Row, assert_exact, contents, cuts, steps
 
 from headgate.kernels.semijoin import SemiJoin
 from headgate.model.time import NEVER
@@ -89,8 +90,26 @@ def test_a_waiting_row_leaves_when_its_match_comes_to_stay() -> None:
     assert done.state.rows == 1
 
 
-@given(case=cases(SemiJoin), stops=cuts, restored=st.booleans())
-def test_the_answer_is_the_left_rows_with_a_match(case: Case, stops: list[int], restored: bool) -> None:
+def test_a_row_that_outlives_its_match_by_an_instant_waits_for_another() -> None:
+    left: list[Row] = [(("a",), 1, 7, 1)]
+    right: list[Row] = [(("a",), 2, 6, 1), (("a",), 6, 9, 1)]
+    assert said(sure(), left, right, [1, 3, 5]) == [(("a",), 2, 6, 1), (("a",), 6, 7, 1)]
+
+
+def test_what_takes_back_each_other_in_one_step_is_not_said() -> None:
+    left: list[Row] = [(("a",), 1, 20, 1), (("a",), 4, 20, -1)]
+    right: list[Row] = [(("a",), 6, NEVER, 1), (("a",), 8, NEVER, -1)]
+    assert said(SemiJoin(L, R, KEYS), left, right, [2]) == []
+
+
+@pytest.mark.parametrize("residuals", [False, True])
+@pytest.mark.parametrize("patterns", [ENDLESS, PATTERNS])
+@given(data=st.data(), stops=cuts, restored=st.booleans())
+def test_the_answer_is_the_left_rows_with_a_match(
+    patterns: tuple[str, ...], residuals: bool, data: st.DataObject, stops: list[int], restored: bool
+) -> None:
+    case = data.draw(cases(SemiJoin, patterns, residuals))
+
     def matched(left: Contents, right: Contents) -> Contents:
         return Counter({row: count for row, count in left.items() if case.has_match(row, right)})
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hypothesis import given
-from tests.language.grammar import EXPRESSIONS, STATEMENTS
+from tests.language.grammar import texts
 
 from headgate.language.parse import parse
 from headgate.language.render import render
 from headgate.model.source import SourceText
 
 
-def assert_same_tree_again(text: str) -> None:
+def assert_survives(text: str) -> None:
     (statement,) = parse(SourceText("<random>", text))
     rendered = render(statement.tree)
     (again,) = parse(SourceText("<rendered>", rendered))
@@ -18,11 +18,11 @@ def assert_same_tree_again(text: str) -> None:
     assert render(again.tree) == rendered
 
 
-@given(STATEMENTS)
+@given(texts("statement"))
 def test_a_random_statement_survives(text: str) -> None:
-    assert_same_tree_again(text)
+    assert_survives(text)
 
 
-@given(EXPRESSIONS)
+@given(texts("expression"))
 def test_a_random_expression_survives(text: str) -> None:
-    assert_same_tree_again(f"SELECT a FROM s WHERE {text}")
+    assert_survives(f"SELECT a FROM s WHERE {text}")

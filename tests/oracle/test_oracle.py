@@ -98,14 +98,6 @@ def test_a_restored_query_may_read_a_table() -> None:
     assert said(oracle) == [(10, None, ("seven",))]
 
 
-def test_an_append_only_aggregate_speaks_of_columns_that_nobody_reads() -> None:
-    query = (
-        "SELECT k FROM (SELECT k, SUM(v) AS total FROM s [ROWS 9 INTERNAL] GROUP BY k) AS x [RANGE 1 SECOND]"
-    )
-    oracle = judge(query, rows((1, 7, 1), (5, 7, 2)))
-    assert said(oracle) == [(1, "+", (7,)), (2, "-", (7,)), (5, "+", (7,)), (6, "-", (7,))]
-
-
 def test_an_internal_group_tells_its_changes_though_the_values_only_trade_places() -> None:
     # Group 7 goes from 1 to 2 and group 8 from 2 to 1 at the same instant: outside, nothing changes.
     arrivals = rows((1, 8, 0), (3, 8, 0), (4, 7, 0), (6, 7, 0))

@@ -244,7 +244,8 @@ class PunctuatedJoin:
 def test_purging_along_the_chains_loses_no_result(query: JoinQuery, data: st.DataObject) -> None:
     purging, keeping = PunctuatedJoin(query), PunctuatedJoin(query)
     for number in range(data.draw(st.integers(0, 14))):
-        if query.schemes and data.draw(st.booleans()):
+        punctuates: bool = data.draw(st.booleans())
+        if query.schemes and punctuates:
             scheme = data.draw(st.sampled_from(query.schemes))
             values = tuple((name, data.draw(st.integers(0, 1))) for name in sorted(scheme.attributes))
             purging.punctuations.add((scheme.stream, values))

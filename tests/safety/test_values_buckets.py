@@ -98,9 +98,7 @@ def arrivals(tried: SpjQuery, *, longest: int = 14) -> st.SearchStrategy[list[tu
     whole, halves = st.integers(-2, 7), st.integers(-4, 14).map(lambda n: Fraction(n, 2))
     streams = {schema.stream: schema for schema in tried.streams}
     rows = [
-        st.tuples(*(halves if s.domain(name).dense else whole for name in s.attributes)).map(
-            lambda row, stream=name: (stream, row)
-        )
+        st.tuples(st.just(name), st.tuples(*(halves if s.domain(n).dense else whole for n in s.attributes)))
         for name, s in streams.items()
     ]
     return st.lists(st.one_of(rows), max_size=longest)

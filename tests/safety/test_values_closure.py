@@ -14,7 +14,7 @@ from headgate.safety.values.answers import holds
 from headgate.safety.values.closure import Bound, close
 from headgate.safety.values.domain import Code, Domain
 from headgate.safety.values.ordering import is_ordered, orderings
-from headgate.safety.values.query import Attribute, Comparison, Constant, SpjQuery
+from headgate.safety.values.query import Attribute, Comparison, Constant, Element, SpjQuery
 
 A, B, C = Attribute("S", "A"), Attribute("S", "B"), Attribute("S", "C")
 D = Attribute("T", "D")
@@ -110,7 +110,7 @@ def test_satisfiability_and_implication_are_exact(ops: tuple[str, ...], dense: b
         closure = close(tried)
         assert (closure is not None) == bool(found)
         if closure is not None:
-            sides = [*tried.attributes, *tried.constants]
+            sides: list[Element] = [*tried.attributes, *tried.constants]
             for left, right in product(tried.attributes, sides):
                 for op in ALL:
                     comparison = Comparison(left, op, right)

@@ -20,7 +20,9 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def demo(
-    items: Annotated[int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")] = 15_000,
+    items: Annotated[
+        int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")
+    ] = 15_000,
     seed: Annotated[int, typer.Option("--seed", help="Another auction.")] = 1,
     picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
         "headgate-demo.png"

@@ -100,7 +100,9 @@ def _print_kernels(found: KernelBench) -> None:
     growth.add_column("median", justify="right")
     for each in found.growth:
         for level in each.levels:
-            growth.add_row(each.kernel, f"{level.state_rows:,}", f"{1e3 * level.mean:.1f}", f"{1e3 * level.median:.1f}")
+            growth.add_row(
+                each.kernel, f"{level.state_rows:,}", f"{1e3 * level.mean:.1f}", f"{1e3 * level.median:.1f}"
+            )
         growth.add_row(each.kernel, "largest / smallest", f"{each.ratio:.2f}×", "")
     console.print(growth)
     rates = Table(title="rows per second, 100,000 rows a step", title_justify="left", show_edge=False)
@@ -122,7 +124,10 @@ def _series(found: dict[str, Any]) -> Table:
             table.add_column(name, justify="left" if name in ("algorithm", "order") else "right")
         for each in found["times"]:
             table.add_row(
-                each["algorithm"], each["order"], f"{each['predicted']:,.0f}", f"{1e3 * each['seconds']:.2f}",
+                each["algorithm"],
+                each["order"],
+                f"{each['predicted']:,.0f}",
+                f"{1e3 * each['seconds']:.2f}",
                 f"{each['results']:,}",
             )
         return table
@@ -143,5 +148,10 @@ def _claims(claims: tuple[Claim, ...]) -> Table:
     for name in ("", "claim", "document", "here"):
         table.add_column(name)
     for claim in claims:
-        table.add_row("[green]holds[/]" if claim.holds else "[red]not here[/]", claim.name, claim.document, claim.measured)
+        table.add_row(
+            "[green]holds[/]" if claim.holds else "[red]not here[/]",
+            claim.name,
+            claim.document,
+            claim.measured,
+        )
     return table

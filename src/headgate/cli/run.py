@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -51,13 +51,19 @@ def run(
         bool, typer.Option("--allow-unbounded", help="Run queries whose state is not proven bounded.")
     ] = False,
     rejects: Annotated[
-        Optional[Path], typer.Option("--rejects", metavar="DIR", help="Put bad rows there instead of stopping.")
+        Path | None,
+        typer.Option("--rejects", metavar="DIR", help="Put bad rows there instead of stopping."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
     drain: Annotated[
-        bool, typer.Option("--drain/--no-drain", help="After the last row, let the clock run until windows are empty.")
+        bool,
+        typer.Option(
+            "--drain/--no-drain", help="After the last row, let the clock run until windows are empty."
+        ),
     ] = True,
-    strategy: Annotated[Strategy, typer.Option("--strategy", help="UPA; NT and DIRECT to compare.")] = Strategy.UPA,
+    strategy: Annotated[
+        Strategy, typer.Option("--strategy", help="UPA; NT and DIRECT to compare.")
+    ] = Strategy.UPA,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
 ) -> None:
     """Run the queries of a file to the end of their input and write the results as Parquet."""
@@ -79,7 +85,9 @@ def run(
     console = Console(stderr=True, highlight=False)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
     for name in unbounded:
-        console.print(f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever")
+        console.print(
+            f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever"
+        )
     bar = _bar(console, sum(source.total_bytes for source in sources))
     with nullcontext() if quiet else bar:
         task = bar.add_task("running", total=sum(source.total_bytes for source in sources) or None, detail="")
@@ -105,6 +113,7 @@ def _bar(console: Console, total: int) -> Progress:
         TextColumn("{task.fields[detail]}"),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow.compute as pc
 
 from headgate.lab.generators import Auction
+from headgate.lab.plots import figure
 from headgate.model.source import SourceText
 from headgate.model.time import MINUTE, SECOND
 from headgate.runtime.local.engine import LocalRun, Progress
@@ -101,8 +102,6 @@ def _remember(state: DemoState, run: LocalRun) -> None:
 
 def draw(state: DemoState, path: Path) -> None:
     """A picture of the run: bids per category over time, and state against rows read."""
-    from headgate.lab.plots import figure
-
     with figure(path, rows=2, height=7.0) as (top, bottom):
         history = pl.DataFrame(
             state.category_history, schema=["time", "category", "bids"], orient="row"
@@ -111,13 +110,18 @@ def draw(state: DemoState, path: Path) -> None:
         for category in last:
             line = history.filter(pl.col("category") == category).sort("minutes")
             top.plot(line["minutes"], line["bids"], label=category, linewidth=1.2)
-        top.set(title="bids of the last ten minutes, by category", xlabel="minutes of the auction", ylabel="bids")
+        top.set(
+            title="bids of the last ten minutes, by category", xlabel="minutes of the auction", ylabel="bids"
+        )
         top.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
         minutes = [(clock - state.clocks[0]) / MINUTE for clock in state.clocks]
         for name, rows in state.state_rows.items():
             bottom.plot(minutes, rows, label=f"state of {name}")
         bottom.plot(minutes, state.rows_in, label="rows read", color="black", linestyle=":")
         bottom.set(
-            title="state stays flat while rows keep coming", xlabel="minutes of the auction", ylabel="rows", yscale="log"
+            title="state stays flat while rows keep coming",
+            xlabel="minutes of the auction",
+            ylabel="rows",
+            yscale="log",
         )
         bottom.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

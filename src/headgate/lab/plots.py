@@ -11,14 +11,18 @@ from headgate.model.errors import SetupError
 
 
 @contextmanager
-def figure(path: Path, *, rows: int = 1, columns: int = 1, width: float = 9.0, height: float = 5.0) -> Iterator[Any]:
+def figure(
+    path: Path, *, rows: int = 1, columns: int = 1, width: float = 9.0, height: float = 5.0
+) -> Iterator[Any]:
     """A figure to draw on, one axes or several; saved to `path` when the block ends well."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SetupError("pictures need matplotlib", remedy="pip install 'headgate[lab]'") from error
-    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}):
+    with mpl.rc_context(
+        {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}
+    ):
         whole = Figure(figsize=(width, height), layout="constrained")
         axes = whole.subplots(rows, columns)
         yield axes

@@ -9,7 +9,17 @@ from typing import Any, Literal
 
 import polars as pl
 
-from headgate.kernels import aggregate, difference, distinct, emit, join, negation, rstream, semijoin, tablejoin
+from headgate.kernels import (
+    aggregate,
+    difference,
+    distinct,
+    emit,
+    join,
+    negation,
+    rstream,
+    semijoin,
+    tablejoin,
+)
 from headgate.kernels import filter as filtering
 from headgate.kernels import project as projecting
 from headgate.kernels import union as uniting
@@ -124,13 +134,13 @@ class _Lowering:
                 form: distinct.Form = "strict" if self._pattern(node.input) == Pattern.STR else "star"
                 if self.strategy == "DIRECT" and form == "star":
                     form = "naive"
-                return self._add("distinct", distinct.Distinct(schema_of(node), form), self.relation(node.input))
+                return self._add(
+                    "distinct", distinct.Distinct(schema_of(node), form), self.relation(node.input)
+                )
             case Aggregate():
                 return self._aggregate(node)
             case Union():
-                members = [
-                    self._aligned(member, node, self.lower(member)) for member in node.members
-                ]
+                members = [self._aligned(member, node, self.lower(member)) for member in node.members]
                 return self._add("union", uniting.Union(schema_of(node), len(members)), *members)
             case Emit():
                 if node.kind == "WSTREAM":
@@ -213,7 +223,9 @@ class _Lowering:
                 join.JoinInput(schema_of(node.right), False, Structure.ENDINGS),
             )
             equalities = tuple(((0, a), (1, b)) for a, b in node.keys)
-            return self._add("join", join.Join(members, equalities, _residual(node.residual), (0, 1)), left, right)
+            return self._add(
+                "join", join.Join(members, equalities, _residual(node.residual), (0, 1)), left, right
+            )
         kernel = tablejoin.TableJoin(
             schema_of(node.left), schema_of(node.right), node.keys, _residual(node.residual)
         )
@@ -237,7 +249,11 @@ class _Lowering:
     def _aggregate(self, node: Aggregate) -> int:
         calls = tuple(
             aggregate.AggregateCall(
-                aggregate.Function(call.function), call.argument, call.output.name, call.distinct, call.parameter
+                aggregate.Function(call.function),
+                call.argument,
+                call.output.name,
+                call.distinct,
+                call.parameter,
             )
             for call in node.calls
         )

@@ -61,7 +61,9 @@ def _as_declared(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray
 def _as_map(column: pa.ChunkedArray, dtype: pa.MapType) -> pa.ChunkedArray:
     """Polars holds a map as a list of key-value structs."""
     chunks = []
-    for chunk in column.cast(pa.list_(pa.struct([("key", dtype.key_type), ("value", dtype.item_type)]))).chunks:
+    for chunk in column.cast(
+        pa.list_(pa.struct([("key", dtype.key_type), ("value", dtype.item_type)]))
+    ).chunks:
         entries = chunk.values
         maps = pa.MapArray.from_arrays(chunk.offsets, entries.field("key"), entries.field("value"))
         chunks.append(pc.if_else(pc.is_null(chunk), pa.scalar(None, maps.type), maps).cast(dtype))
@@ -97,7 +99,8 @@ class OutputFolder:
         target = self.folder / name
         if target.exists() and not self._overwrite:
             raise InputError(
-                f"{target} exists already", remedy="choose another --output, or give --overwrite to replace it"
+                f"{target} exists already",
+                remedy="choose another --output, or give --overwrite to replace it",
             )
         self._writers[name] = _PartWriter(self._staging / name, schema)
 

@@ -85,7 +85,7 @@ class Bag:
 
     dtype: pl.DataType
     tally: Tally = field(default_factory=Tally)
-    pending: Pending = field(default_factory=lambda: Pending((GROUP, VALUE)))
+    pending: Pending = field(default_factory=lambda: Pending((GROUP, VALUE), COUNT))
 
     @property
     def rows(self) -> int:

@@ -1,7 +1,7 @@
 """Frequent: the k most frequent values of each group at each point, by halving time.
 
-Of the values whose counts do not change over a stretch of points, only the first k can be among the first k of
-all. So a stretch needs as candidates only the values that change in it and the first k of the others:
+Of the values whose counts do not change over a stretch of points, only the first k can be among the first k
+of all. So a stretch needs as candidates only the values that change in it and the first k of the others:
 
 ```
 [p0 .............. p7]      candidates: values that change in p0..p7, and the best k others
@@ -37,7 +37,7 @@ ITEM, COUNT = "item", "count"
 class _Level:
     """Stretches of points, candidates in them, and the changes of these candidates.
 
-    Three tables in one: per stretch [low, high); per candidate its stretch, its position in the order of values
+    Three tables in one: per stretch [low, high); per candidate its stretch, its place in the order of values
     and its count just before the stretch; per change the candidate that owns it, its point and by how much.
     """
 

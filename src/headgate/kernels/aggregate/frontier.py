@@ -1,7 +1,7 @@
-"""Frontier: rows that can still be the extreme of their group, where deaths are announced and never taken back.
+"""Frontier: rows that can still be the extreme of their group, where announced deaths are never taken back.
 
-A row is out if another row of the group is at least as extreme and dies no earlier. What is left of a group, in
-the order of death, is ever less extreme: the first one alive is the extreme.
+A row is out if another row of the group is at least as extreme and dies no earlier. What is left of a group,
+in the order of death, is ever less extreme: the first one alive is the extreme.
 
 ```
 MIN    value                      death →

@@ -93,7 +93,7 @@ class Aggregate:
             values[_result(number)] = call.result_type(self.schema)
         return AggregateState(
             Groups.empty(keys, values),
-            Pending((GROUP,)),
+            Pending((GROUP,), ROWS),
             {argument: Bag(self.schema[argument]) for argument in self._in_bags},
             {(argument, largest): Frontier(largest) for argument, largest in self._in_frontiers},
         )

@@ -175,8 +175,10 @@ def unpacked(table: pl.DataFrame, measures: tuple[Measure, ...], place: Ints, si
     columns: Columns = {}
     for name in (ROWS, *(name for measure in measures for name in measure.schema())):
         if table.schema[name] == pl.Int64:
-            columns[name] = np.zeros(size, dtype=np.int64)
-            columns[name][place] = table[name].to_numpy()
+            numbers = table[name].to_numpy()
+            if numbers.any():
+                columns[name] = np.zeros(size, dtype=np.int64)
+                columns[name][place] = numbers
         else:
             columns |= _unpacked_digits(table[name], name, place, size)
     return columns
@@ -190,11 +192,13 @@ def _digits_of(columns: Columns, name: str) -> digits.Digits:
 
 
 def _with_specials(numbers: digits.Floats, columns: Columns, name: str) -> digits.Floats:
-    nan, high, low = (columns.get(f"{name}.{special}") for special in (_NAN, _HIGH, _LOW))
-    if nan is None or high is None or low is None:
+    names = [f"{name}.{special}" for special in (_NAN, _HIGH, _LOW)]
+    if not any(special in columns for special in names):
         return numbers
-    numbers = np.where(high > 0, np.inf, np.where(low > 0, -np.inf, numbers))
-    return np.where((nan > 0) | ((high > 0) & (low > 0)), np.nan, numbers)
+    zero: Ints = np.zeros(numbers.size, dtype=np.int64)
+    nan, high, low = (columns.get(special, zero) > 0 for special in names)
+    numbers = np.where(high, np.inf, np.where(low, -np.inf, numbers))
+    return np.where(nan | (high & low), np.nan, numbers)
 
 
 def _packed_digits(parts: digits.Digits, size: int) -> pl.Series:

@@ -9,6 +9,7 @@ Deaths of a sliding window come in time order: one lane, a page per batch, and a
 dropped whole. Deaths in any order make lanes that overlap; when there are too many, the smallest become one.
 A row is what changes (`AT` and the identity) and by how much (all other columns, integers). Rows about the
 same thing are added up when they meet; what adds up to nothing is dropped. A column that is absent is zero.
+An ending undoes an announced death; when half of all rows may undo one another, all lanes become one.
 
 A page is named after the step that built it and its number in that step, so no name recurs.
 """
@@ -28,6 +29,7 @@ Ints = npt.NDArray[np.int64]
 AT = "at"
 
 _LANES = 8
+_SLACK = 1 << 10
 _PAGE = 1 << 16
 _SMALL_PAGE = 1 << 13
 
@@ -66,10 +68,15 @@ Lane = tuple[Page, ...]
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """Announced changes by instant; `identity` names the columns that with `AT` say what changes."""
+    """Announced changes by instant; `identity` names the columns that with `AT` say what changes.
+
+    `deaths` names the column whose sum, negated, is how many rows are still to die: `mortal` of them.
+    """
 
     identity: tuple[str, ...]
+    deaths: str
     lanes: tuple[Lane, ...] = ()
+    mortal: int = 0
 
     @property
     def rows(self) -> int:
@@ -92,8 +99,9 @@ class Pending:
         ]
         lanes: tuple[Lane, ...] = ()
         for page in sorted(pages, key=lambda page: page.first):
-            lanes = _appended(lanes, page)
-        return replace(self, lanes=lanes)
+            lanes = _appended(lanes, _host(lanes, page.first), [page])
+        # Of a page that has partly passed, the passed rows count too; that only delays a tidying up.
+        return replace(self, lanes=lanes, mortal=self._mortal([page.frame for page in pages]))
 
     def due(self, after: int, upto: int) -> tuple[Pending, list[pl.DataFrame]]:
         """What is pending without what has passed at `upto`, and the changes in (after, upto]."""
@@ -107,39 +115,44 @@ class Pending:
             if passed < len(lane):
                 found.append(lane[passed].between(after, upto))
                 lanes.append(lane[passed:] if passed else lane)
-        return replace(self, lanes=tuple(lanes)), [frame for frame in found if frame.height]
+        return replace(self, lanes=tuple(lanes), mortal=self.mortal - self._mortal(found)), [
+            frame for frame in found if frame.height
+        ]
 
     def add(self, rows: pl.DataFrame, upto: int) -> Pending:
         """What is pending with `rows` too, all of them after the step that ends at `upto`. Once a step."""
         if not rows.height:
             return self
+        mortal = self.mortal + self._mortal([rows])
         pages = list(self._pages(self._summed(rows), f"{upto}."))
         if not pages:
-            return self
-        lanes = self.lanes
-        number = len(pages)
-        host = _host(lanes, pages[0])
+            return replace(self, mortal=mortal)
+        number, lanes = len(pages), self.lanes
+        # Rows about one instant must not follow one another, or they would never be added up.
+        host = _host(lanes, pages[0].first - 1)
         if host is not None:
             last = lanes[host][-1]
             if last.frame.height + pages[0].frame.height <= _SMALL_PAGE:
                 # Small pages grow together, or a stream of small batches would leave a page for each.
-                rest = last.between(upto, last.last)
-                pages[0] = Page(pages[0].name, self._grown(rest, pages[0].frame))
+                grown = _joined([last.between(upto, last.last), pages[0].frame], self.identity)
+                pages[0] = Page(pages[0].name, _narrow(grown, self.identity))
                 lanes = (*lanes[:host], lanes[host][:-1], *lanes[host + 1 :])
-            lanes = (*lanes[:host], (*lanes[host], *pages), *lanes[host + 1 :])
-        else:
-            lanes = (*lanes, tuple(pages))
-        if len(lanes) > _LANES:
-            lanes = self._merged(lanes, upto, number)
-        return replace(self, lanes=lanes)
+        lanes = _appended(lanes, host, pages)
+        held = sum(page.frame.height for lane in lanes for page in lane)
+        if held > 2 * mortal + _SLACK:
+            lanes = self._merged(lanes, len(lanes), upto, number)
+        elif len(lanes) > _LANES:
+            lanes = self._merged(lanes, _LANES // 2 + 1, upto, number)
+        return replace(self, lanes=lanes, mortal=mortal)
 
-    def _grown(self, page: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-        return _narrow(_joined([page, rows], self.identity), self.identity)
+    def _mortal(self, frames: Iterable[pl.DataFrame]) -> int:
+        columns = (frame[self.deaths] for frame in frames if self.deaths in frame.columns)
+        return -sum(int(column.cast(pl.Int64).sum()) for column in columns)
 
-    def _merged(self, lanes: Sequence[Lane], upto: int, number: int) -> tuple[Lane, ...]:
-        """Fewer lanes with the same rows: the smaller half becomes one."""
+    def _merged(self, lanes: Sequence[Lane], count: int, upto: int, number: int) -> tuple[Lane, ...]:
+        """The same rows with the `count` smallest lanes made one."""
         by_size = sorted(lanes, key=lambda lane: sum(page.frame.height for page in lane))
-        small, large = by_size[: _LANES // 2 + 1], by_size[_LANES // 2 + 1 :]
+        small, large = by_size[:count], by_size[count:]
         rows = _joined([page.between(upto, page.last) for lane in small for page in lane], self.identity)
         merged = tuple(self._pages(self._summed(rows), f"{upto}.", number))
         return (*large, merged) if merged else tuple(large)
@@ -167,17 +180,16 @@ class Pending:
         return summed.filter(pl.any_horizontal(pl.col(name) != 0 for name in counts))
 
 
-def _host(lanes: Sequence[Lane], page: Page) -> int | None:
-    """The lane that ends last among those that the page can follow."""
-    fitting = [number for number, lane in enumerate(lanes) if lane and lane[-1].last <= page.first]
+def _host(lanes: Sequence[Lane], instant: int) -> int | None:
+    """The lane that ends last among those that end by the instant."""
+    fitting = [number for number, lane in enumerate(lanes) if lane[-1].last <= instant]
     return max(fitting, key=lambda number: lanes[number][-1].last) if fitting else None
 
 
-def _appended(lanes: tuple[Lane, ...], page: Page) -> tuple[Lane, ...]:
-    host = _host(lanes, page)
+def _appended(lanes: Sequence[Lane], host: int | None, pages: Sequence[Page]) -> tuple[Lane, ...]:
     if host is None:
-        return (*lanes, (page,))
-    return (*lanes[:host], (*lanes[host], page), *lanes[host + 1 :])
+        return (*lanes, tuple(pages))
+    return (*lanes[:host], (*lanes[host], *pages), *lanes[host + 1 :])
 
 
 def _joined(frames: Sequence[pl.DataFrame], identity: Sequence[str]) -> pl.DataFrame:

@@ -1,8 +1,9 @@
 """Ranks: the value at a given rank in each group at each point, for all points at once.
 
-Items are weights on values: what a group holds before the step, then the changes in time order. What stands in
-the group at a point is a prefix of its items; the value of rank k in a prefix is found by descending, for all
-points at once, through the binary digits of the values' places in their order (a wavelet matrix with weights):
+Items are weights on values: what a group holds before the step, then the changes in time order. What stands
+in the group at a point is a prefix of its items; the value of rank k in a prefix is found by descending, for
+all points at once, through the binary digits of the values' places in their order (a wavelet matrix with
+weights):
 
 ```
 digit 2   items of values 0..3 | items of values 4..7       weight of the left part in my prefix > k: go left
@@ -35,9 +36,10 @@ _REACH = 4
 
 
 def quantile(held: Entries, histories: Histories, count: Ints, share: float, dtype: pl.DataType) -> pl.Series:
-    """At each point, the `share` quantile of the `count` values there, in proportion between two; NULL for none.
+    """At each point, the `share` quantile of the `count` values there; NULL if there are none.
 
-    `held` is what the groups of the step hold before it.
+    Between two values it lies in proportion, as in Spark's `percentile`. `held` is what the groups of the step
+    hold before it.
     """
     points = histories.points
     place = np.maximum(count - 1, 0) * share

@@ -49,8 +49,8 @@ class Covers:
 class Evaluation:
     """All that is known of a step when its results are computed.
 
-    `totals` are the ledger's columns at the points; `histories` and `bags` (as before the step) are by argument,
-    `covers` by argument and by whether the largest is asked for.
+    `totals` are the ledger's columns at the points; `histories` and `bags` (as before the step) are by
+    argument, `covers` by argument and by whether the largest is asked for.
     """
 
     points: Points

@@ -27,7 +27,7 @@ def seek(groups: Ints, codes: Codes, group: Ints, code: Codes) -> Ints:
 
 
 def bounds(groups: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """For each group, where it begins and ends in a sorted column; cheap if equal groups stand side by side."""
+    """For each group, where it begins and ends in a sorted column; cheap if equal ones stand side by side."""
     new = np.ones(group.size, dtype=np.bool_)
     new[1:] = group[1:] != group[:-1]
     heads = group[new]

@@ -5,8 +5,8 @@ runs, oldest first    [ 80,000 entries ] [ 9,000 ] [ 1,200 ]    a count is the s
 add a batch           one more run, nothing is looked up; like-sized runs become one and entries of 0 leave
 ```
 
-The entries of a group lie together in each run, in the order of the values. So a count costs a binary search a
-run, the values of a group a slice a run, and the few smallest or largest the first or last entries of each.
+The entries of a group lie together in each run, in the order of the values. So a count costs a binary search
+a run, the values of a group a slice a run, and the smallest or largest the first or last entries of each.
 Taking back leaves an entry of -1 until runs meet; when such are a quarter of all, everything is merged.
 """
 
@@ -234,7 +234,7 @@ def _pair_merged(large: Entries, small: Entries) -> Entries:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """The pairs (group, value) of two sorted pieces in one order, and the place of each piece's pairs in it."""
+    """The pairs (group, value) of two sorted pieces in one order, and the places of each piece's pairs."""
 
     group: Ints
     codes: Codes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -47,13 +48,13 @@ def _(node: exp.Mod, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.IntDiv, scope: Scope) -> Typed:
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
-    dtype = combine(lambda a, b: a + b, left, right).dtype
+    left, right = compile_node(node.this, scope).once(), compile_node(node.expression, scope).once()
     if not all(side.dtype.is_numeric() or side.dtype == pl.Null for side in (left, right)):
         raise UnsupportedError(f"DIV divides numbers, not the operands of `{shown(node)}`")
-    value = combine(lambda a, b: _quotient(a, b, dtype), left, right)
+    dtype = combine(lambda a, b: a + b, left, right).dtype
+    value = combine(lambda a, b: _quotient(a, b, dtype), left, right).once()
     known = left.expr.is_not_null() & (right.expr != 0)
-    too_large = Check(known & value.expr.is_null(), f"`{shown(node)}` is too large for BIGINT")
+    too_large = Check(known & value.expr.is_null(), "is too large for BIGINT", node)
     return value.failing([_zero(left, right, node), too_large])
 
 
@@ -71,7 +72,7 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
 @compile_node.register(exp.Neg)
 @compile_node.register(exp.Negative)
 def _(node: exp.Expr, scope: Scope) -> Typed:
-    operand = compile_node(node.this, scope)
+    operand = compile_node(node.this, scope).once()
     if operand.dtype == pl.Null:
         return operand
     return operand.map(lambda a: -a).failing(_lowest(operand, node))
@@ -79,7 +80,7 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Abs, scope: Scope) -> Typed:
-    operand = compile_node(node.this, scope)
+    operand = compile_node(node.this, scope).once()
     return operand.map(lambda a: a.abs()).failing(_lowest(operand, node))
 
 
@@ -90,20 +91,18 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 
 @named("pmod")
 def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
-    left, right = arguments
+    left, right = (argument.once() for argument in arguments)
     value, failures = _remainder(left, right, node)
+    value = value.once()
     # A negative remainder is lifted by the divisor and reduced again, also when the divisor is negative.
     lifted, _ = _remainder(combine(lambda r, b: r + b, value, right), right, node)
-    return Typed(
-        pl.when(value.expr < 0).then(lifted.expr).otherwise(value.expr),
-        value.scope,
-        (*value.checks, *failures),
-    )
+    chosen = combine(lambda r, up: pl.when(r < 0).then(up).otherwise(r), value, replace(lifted, checks=()))
+    return chosen.failing(failures)
 
 
 @named("try_mod")
 def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
-    left, right = arguments
+    left, right = (argument.once() for argument in arguments)
     value, failures = _remainder(left, right, node)
     return value.or_null(failures)
 
@@ -118,6 +117,7 @@ def _operate(operator: str, node: exp.Expr, scope: Scope) -> tuple[Typed, list[C
 
 def _combined(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
     """The value of `left operator right` and the rows on which it has none."""
+    left, right = left.once(), right.once()
     if pl.Null in (left.dtype, right.dtype):
         return combine(lambda a, b: pl.lit(None), left, right), []
     if pl.Duration in (left.dtype.base_type(), right.dtype.base_type()) and operator in "*/":
@@ -145,17 +145,18 @@ def _whole(
     operator: str, left: Typed, right: Typed, result: Typed, node: exp.Expr
 ) -> tuple[Typed, list[Check]]:
     """Whole numbers that wrap around in the machine: compute wider, or read the overflow off the signs."""
-    a, b, s = left.expr, right.expr, result.expr
-    cause = f"`{shown(node)}` is too large for {type_name(result.dtype)}"
+    reason = f"is too large for {type_name(result.dtype)}"
     if result.dtype == pl.Int64 and operator != "*":
+        result = result.once()
+        a, b, s = left.expr, right.expr, result.expr
         # Adding overflows where both operands differ in sign from the sum, subtracting where the operands
         # differ in sign and the difference from the first.
         overflow = (a ^ s) & (b ^ s) if operator == "+" else (a ^ b) & (a ^ s)
-        return result, [Check(overflow < 0, cause)]
+        return result, [Check(overflow < 0, reason, node)]
     wide = pl.Int128 if result.dtype == pl.Int64 else pl.Int64
-    exact = _PLAIN[operator](a.cast(wide), b.cast(wide))
-    value = combine(lambda _a, _b: exact.cast(result.dtype, strict=False), left, right)
-    return value, [Check(value.expr.is_null() & exact.is_not_null(), cause)]
+    exact = combine(lambda a, b: _PLAIN[operator](a.cast(wide), b.cast(wide)), left, right).once()
+    value = exact.map(lambda a: a.cast(result.dtype, strict=False)).once()
+    return value, [Check(value.expr.is_null() & exact.expr.is_not_null(), reason, node)]
 
 
 def _remainder(left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
@@ -199,17 +200,22 @@ def _quotient(a: pl.Expr, b: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
     """Decimals at the scale that Spark SQL gives the result; Polars keeps the larger of the operands'."""
     target = decimal_result(operator, left.dtype, right.dtype)
-    working = pl.Decimal(38, max(target.scale, *(side.dtype.scale for side in (left, right))))  # type: ignore[attr-defined]
-    a, b = (side.expr.cast(working, strict=False) for side in (left, right))
-    divisor = pl.when(b != 0).then(b)
-    exact = a / divisor if operator == "/" else _PLAIN[operator](a, b)
-    rounded = exact.round(target.scale, mode="half_away_from_zero").cast(target, strict=False)
-    value = combine(lambda _a, _b: rounded, left, right)
-    too_large = [side.expr.is_not_null() & wide.is_null() for side, wide in ((left, a), (right, b))]
-    too_large.append(exact.is_not_null() & rounded.is_null())
-    cause = f"`{shown(node)}` is too large for {type_name(target)}"
-    failures = [Check(pl.any_horizontal(too_large), cause)]
+    working = pl.Decimal(38, max(target.scale, _scale(left), _scale(right)))
+    wide = [side.map(lambda a: a.cast(working, strict=False)).once() for side in (left, right)]
+    operate = _PLAIN.get(operator, lambda a, b: a / pl.when(b != 0).then(b))
+    exact = combine(operate, *wide).once()
+    value = exact.map(
+        lambda a: a.round(target.scale, mode="half_away_from_zero").cast(target, strict=False)
+    ).once()
+    steps = [(left, wide[0]), (right, wide[1]), (exact, value)]
+    lost = pl.any_horizontal(before.expr.is_not_null() & after.expr.is_null() for before, after in steps)
+    failures = [Check(lost, f"is too large for {type_name(target)}", node)]
     return value, failures + ([_zero(left, right, node)] if operator == "/" else [])
+
+
+def _scale(value: Typed) -> int:
+    assert isinstance(value.dtype, pl.Decimal)
+    return value.dtype.scale
 
 
 def decimal_result(operator: str, left: pl.DataType, right: pl.DataType) -> pl.Decimal:
@@ -229,7 +235,7 @@ def decimal_result(operator: str, left: pl.DataType, right: pl.DataType) -> pl.D
 
 
 def _zero(dividend: Typed, divisor: Typed, node: exp.Expr) -> Check:
-    return Check(dividend.expr.is_not_null() & (divisor.expr == 0), f"`{shown(node)}` divides by zero")
+    return Check(dividend.expr.is_not_null() & (divisor.expr == 0), "divides by zero", node)
 
 
 def _lowest(operand: Typed, node: exp.Expr) -> list[Check]:
@@ -237,4 +243,4 @@ def _lowest(operand: Typed, node: exp.Expr) -> list[Check]:
     if operand.dtype not in INTEGERS:
         return []
     lowest = _LOWEST[operand.dtype.base_type()]  # type: ignore[index]
-    return [Check(operand.expr == lowest, f"`{shown(node)}` is too large for {type_name(operand.dtype)}")]
+    return [Check(operand.expr == lowest, f"is too large for {type_name(operand.dtype)}", node)]

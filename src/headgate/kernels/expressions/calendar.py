@@ -141,10 +141,8 @@ def scale(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typ
         product = micros * number if operator == "*" else micros / number
         return product.round(0, mode="half_away_from_zero").cast(pl.Int64, strict=False).cast(INTERVAL)
 
-    value = combine(scaled, left, right)
+    value = combine(scaled, left, right).once()
     known = left.expr.is_not_null() & right.expr.is_not_null()
     zero = right.expr == 0 if operator == "/" else pl.lit(False)
-    failures = [Check(known & ~zero & value.expr.is_null(), f"`{shown(node)}` is too long for an interval")]
-    return value, failures + (
-        [Check(known & zero, f"`{shown(node)}` divides by zero")] if operator == "/" else []
-    )
+    failures = [Check(known & ~zero & value.expr.is_null(), "is too long for an interval", node)]
+    return value, failures + ([Check(known & zero, "divides by zero", node)] if operator == "/" else [])

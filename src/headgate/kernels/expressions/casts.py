@@ -41,11 +41,13 @@ def convert(value: Typed, target: pl.DataType, node: exp.Expr, *, lenient: bool 
         return value
     if source == pl.Null:
         return value.map(lambda a: a.cast(target))
+    value = value.once()
     converted = value.map(lambda a: _converted(a, source, target, node))
     if lenient or _always_fits(source, target):
         return converted
-    cause = f"`{shown(node)}` has a value that is not a valid {type_name(target)}"
-    return converted.failing([Check(value.expr.is_not_null() & converted.expr.is_null(), cause)])
+    converted = converted.once()
+    reason = f"has a value that is not a valid {type_name(target)}"
+    return converted.failing([Check(value.expr.is_not_null() & converted.expr.is_null(), reason, node)])
 
 
 def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expr) -> pl.Expr:

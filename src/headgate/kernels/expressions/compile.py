@@ -9,7 +9,7 @@ from functools import singledispatch
 import polars as pl
 from sqlglot import exp
 
-from headgate.kernels.expressions.typed import Scope, Typed, shown
+from headgate.kernels.expressions.typed import Scope, Typed, shown, with_lets
 from headgate.model.errors import UnsupportedError
 
 
@@ -39,7 +39,8 @@ def constant(node: exp.Expr | None, what: str) -> object:
     if node is None or next(node.find_all(exp.Column), None) is not None:
         text = "" if node is None else f", not `{shown(node)}`"
         raise UnsupportedError(f"{what} must be a constant{text}")
-    return pl.select(compile_node(node, Scope({})).expr).item()
+    value = compile_node(node, Scope({}))
+    return with_lets(pl.DataFrame({"_height": [0]}), value.lets).select(value.expr).item()
 
 
 def constant_text(node: exp.Expr | None, what: str) -> str:
@@ -60,7 +61,7 @@ def constant_integer(node: exp.Expr | None, what: str) -> int:
 
 @compile_node.register
 def _(node: exp.Column, scope: Scope) -> Typed:
-    return Typed(pl.col(node.name), scope)
+    return Typed(pl.col(node.name), scope, simple=True)
 
 
 @compile_node.register
@@ -70,19 +71,19 @@ def _(node: exp.Paren, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Boolean, scope: Scope) -> Typed:
-    return Typed(pl.lit(node.this, dtype=pl.Boolean), scope)
+    return Typed(pl.lit(node.this, dtype=pl.Boolean), scope, simple=True)
 
 
 @compile_node.register
 def _(node: exp.Null, scope: Scope) -> Typed:
-    return Typed(pl.lit(None), scope)
+    return Typed(pl.lit(None), scope, simple=True)
 
 
 @compile_node.register
 def _(node: exp.Literal, scope: Scope) -> Typed:
     if node.is_string:
-        return Typed(pl.lit(node.this, dtype=pl.String), scope)
-    return Typed(number(node.this), scope)
+        return Typed(pl.lit(node.this, dtype=pl.String), scope, simple=True)
+    return Typed(number(node.this), scope, simple=True)
 
 
 @compile_node.register

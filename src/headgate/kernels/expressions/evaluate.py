@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,29 +11,26 @@ import polars as pl
 from headgate.kernels.expressions.casts import convert
 from headgate.kernels.expressions.compile import compile_node
 from headgate.kernels.expressions.dtypes import polars_type
-from headgate.kernels.expressions.typed import Checks, NeedsSchemaError, Scope, Typed
+from headgate.kernels.expressions.typed import Check, NeedsSchemaError, Scope, Typed, together, with_lets
 from headgate.model.errors import DataError
 from headgate.model.scalar import Scalar
-
-_CHECK = "_check_{}"
 
 
 def evaluate(frame: pl.DataFrame, outputs: Mapping[str, Scalar], keep: Sequence[str] = ()) -> pl.DataFrame:
     """The named scalars of every row, then the columns to keep; DataError where a value does not exist."""
     compiled = {name: _compiled(scalar, _layout(frame)) for name, scalar in outputs.items()}
-    checks = tuple(check for one in compiled.values() for check in one.checks)
-    values = [one.expr.alias(name) for name, one in compiled.items()]
-    # The height column keeps constants as tall as the frame when nothing else does.
-    return _run(frame, [*values, *keep], checks).select(*outputs, *keep)
+    whole = _checked(frame, compiled.values())
+    # A column of the frame keeps constants as tall as it is when nothing else does.
+    height = pl.col(frame.columns[0]).alias("_height")
+    return whole.select(height, *(one.expr.alias(name) for name, one in compiled.items()), *keep).drop(
+        "_height"
+    )
 
 
 def keep_rows(frame: pl.DataFrame, predicate: Scalar) -> pl.DataFrame:
     """The rows on which the predicate is TRUE; DataError where it has no value."""
     compiled = _compiled(predicate, _layout(frame))
-    if not compiled.checks:
-        return frame.filter(compiled.expr)
-    mask = _run(frame, [compiled.expr.alias("_keep")], compiled.checks)["_keep"]
-    return frame.filter(mask)
+    return _checked(frame, [compiled]).filter(compiled.expr).select(frame.columns)
 
 
 def compile_scalar(scalar: Scalar) -> pl.Expr:
@@ -96,34 +93,33 @@ def _compiled(scalar: Scalar, layout: Layout) -> Typed:
     return value if target == pl.Null() else convert(value, target, scalar.expression)
 
 
-def _run(frame: pl.DataFrame, columns: Sequence[pl.Expr | str], checks: Checks) -> pl.DataFrame:
-    """The columns of the frame, once no check has found a row to complain about."""
-    height = pl.col(frame.columns[0]).alias("_height") if frame.width else pl.lit(0).alias("_height")
+def _checked(frame: pl.DataFrame, compiled: Iterable[Typed]) -> pl.DataFrame:
+    """The frame with all named values, once no check has found a row to complain about."""
+    compiled = list(compiled)
+    checks = [check for one in compiled for check in one.checks]
     try:
-        if not checks:
-            return frame.select(height, *columns)
-        flags = [check.mask.any().alias(_CHECK.format(i)) for i, check in enumerate(checks)]
-        # Lazily, because values and masks share most of their work.
-        result = frame.lazy().select(height, *columns, *flags).collect()
+        whole = with_lets(frame, together(compiled))
+        failed = whole.select(check.mask.any().alias(str(i)) for i, check in enumerate(checks))
     except pl.exceptions.ComputeError as error:
         if "overflow in decimal" not in str(error):
             raise
-        raise DataError("a decimal number needs more than 38 digits") from error
-    if result.height:
-        for i, check in enumerate(checks):
-            if result[_CHECK.format(i)].first():
-                raise DataError(_complaint(frame, check.mask, check.cause), remedy=_REMEDY)
-    return result
+        raise DataError("a decimal number needs more than 38 digits", remedy=_REMEDY) from error
+    if frame.height:
+        for check, column in zip(checks, failed, strict=True):
+            if column.first():
+                raise DataError(_complaint(whole, check), remedy=_REMEDY)
+    return whole
 
 
 _REMEDY = "exclude such rows before, or use TRY_CAST, TRY_DIVIDE, NULLIF or CASE to say what they should give"
 
 
-def _complaint(frame: pl.DataFrame, mask: pl.Expr, cause: str) -> str:
+def _complaint(frame: pl.DataFrame, check: Check) -> str:
     """The cause with the values of the first row that shows it."""
-    names = mask.meta.root_names()
-    shown = list(dict.fromkeys(names))[:6]
-    if not shown:
-        return cause
-    row = frame.lazy().filter(mask).select(shown).head(1).collect().row(0)
-    return f"{cause}, at " + ", ".join(f"{name} = {value!r}" for name, value in zip(shown, row, strict=True))
+    columns = check.columns[:6]
+    if not columns:
+        return check.cause
+    row = frame.filter(check.mask).select(columns).row(0)
+    return f"{check.cause}, at " + ", ".join(
+        f"{name} = {value!r}" for name, value in zip(columns, row, strict=True)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from headgate.kernels.expressions.compile import compile_node, constant, named
 from headgate.kernels.expressions.dtypes import FLOATS
-from headgate.kernels.expressions.typed import Check, Scope, Typed, combine
+from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, together
 
 _COMPARE: dict[type[exp.Expr], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     exp.EQ: lambda a, b: a == b,
@@ -45,13 +46,13 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Between, scope: Scope) -> Typed:
-    operands = (compile_node(part, scope) for part in (node.this, node.args["low"], node.args["high"]))
+    operands = (compile_node(part, scope).once() for part in (node.this, node.args["low"], node.args["high"]))
     return combine(lambda a, low, high: (a >= low) & (a <= high), *operands)
 
 
 @compile_node.register
 def _(node: exp.In, scope: Scope) -> Typed:
-    operand = compile_node(node.this, scope)
+    operand = compile_node(node.this, scope).once()
     members = node.expressions
     if len(members) > _MANY and all(next(m.find_all(exp.Column), None) is None for m in members):
         return _in_constants(operand, [constant(member, "a member of IN") for member in members])
@@ -79,13 +80,13 @@ def _(node: exp.Is, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.And, scope: Scope) -> Typed:
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    left, right = compile_node(node.this, scope).once(), compile_node(node.expression, scope)
     return combine(lambda a, b: a & b, left, right.guarded(left.expr.fill_null(True)))
 
 
 @compile_node.register
 def _(node: exp.Or, scope: Scope) -> Typed:
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    left, right = compile_node(node.this, scope).once(), compile_node(node.expression, scope)
     return combine(lambda a, b: a | b, left, right.guarded(~left.expr.fill_null(False)))
 
 
@@ -97,13 +98,13 @@ def _(node: exp.Not, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Case, scope: Scope) -> Typed:
-    subject = None if node.this is None else compile_node(node.this, scope)
+    subject = None if node.this is None else compile_node(node.this, scope).once()
     choices = []
     for branch in node.args["ifs"]:
         condition = compile_node(branch.this, scope)
         if subject is not None:
             condition = combine(lambda a, b: a == b, subject, condition)
-        choices.append((condition, compile_node(branch.args["true"], scope)))
+        choices.append((condition.once(), compile_node(branch.args["true"], scope)))
     default = node.args.get("default")
     return _choose(choices, None if default is None else compile_node(default, scope))
 
@@ -111,7 +112,7 @@ def _(node: exp.Case, scope: Scope) -> Typed:
 @compile_node.register
 def _(node: exp.If, scope: Scope) -> Typed:
     otherwise = node.args.get("false")
-    choice = (compile_node(node.this, scope), compile_node(node.args["true"], scope))
+    choice = (compile_node(node.this, scope).once(), compile_node(node.args["true"], scope))
     return _choose([choice], None if otherwise is None else compile_node(otherwise, scope))
 
 
@@ -130,12 +131,13 @@ def _choose(choices: list[tuple[Typed, Typed]], default: Typed | None) -> Typed:
         checks.extend(default.guarded(undecided).checks)
     for condition, result in reversed(choices):
         value = pl.when(condition.expr.cast(pl.Boolean)).then(result.expr).otherwise(value)
-    return Typed(value, scope, tuple(checks))
+    parts = [part for choice in choices for part in choice]
+    return Typed(value, scope, tuple(checks), together([*parts, *([] if default is None else [default])]))
 
 
 @compile_node.register
 def _(node: exp.Coalesce, scope: Scope) -> Typed:
-    return _first_known([compile_node(part, scope) for part in (node.this, *node.expressions)])
+    return _first_known([compile_node(part, scope).once() for part in (node.this, *node.expressions)])
 
 
 def _first_known(parts: list[Typed]) -> Typed:
@@ -149,7 +151,7 @@ def _first_known(parts: list[Typed]) -> Typed:
 
 @compile_node.register
 def _(node: exp.Nullif, scope: Scope) -> Typed:
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    left, right = compile_node(node.this, scope).once(), compile_node(node.expression, scope)
     return combine(lambda a, b: pl.when((a == b).fill_null(False)).then(None).otherwise(a), left, right)
 
 
@@ -169,7 +171,7 @@ def _(node: exp.IsNan, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Nanvl, scope: Scope) -> Typed:
-    left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    left, right = compile_node(node.this, scope).once(), compile_node(node.expression, scope)
     return combine(lambda a, b: pl.when(a.is_nan()).then(b).otherwise(a), left, right)
 
 
@@ -186,16 +188,16 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 @compile_node.register(exp.Greatest)
 @compile_node.register(exp.Least)
 def _(node: exp.Expr, scope: Scope) -> Typed:
-    wins: Callable[[pl.Expr, pl.Expr], pl.Expr]
-    wins = (lambda a, b: a >= b) if isinstance(node, exp.Greatest) else (lambda a, b: a <= b)
-
-    # Polars' own horizontal minimum and maximum pass over NaN; the comparison operators do not.
-    def pick(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return pl.when(b.is_null() | wins(a, b)).then(a).otherwise(b)
-
+    parts = [compile_node(part, scope).once() for part in (node.this, *node.expressions)]
+    if isinstance(node, exp.Least):
+        return combine(pl.min_horizontal, *parts)
+    largest = combine(pl.max_horizontal, *parts)
+    if largest.dtype not in FLOATS:
+        return largest
+    # Polars passes over NaN, which is right for the least of numbers and wrong for the greatest.
+    unordered = combine(lambda *values: pl.any_horizontal(value.is_nan() for value in values), *parts)
     return combine(
-        lambda *values: reduce(pick, values),
-        *(compile_node(part, scope) for part in (node.this, *node.expressions)),
+        lambda nan, most: pl.when(nan).then(math.nan).otherwise(most).cast(largest.dtype), unordered, largest
     )
 
 

@@ -37,6 +37,7 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 
 
 def _element(array: Typed, index: Typed, node: exp.Expr, *, from_one: bool) -> Typed:
+    array, index = array.once(), index.once()
     length = array.expr.list.len().cast(pl.Int64)
     position = index.expr.cast(pl.Int64)
     if from_one:
@@ -45,9 +46,7 @@ def _element(array: Typed, index: Typed, node: exp.Expr, *, from_one: bool) -> T
     else:
         offset, outside = position, (position < 0) | (position >= length)
     value = combine(lambda a, _i: pl.when(~outside).then(_at(a, offset)), array, index)
-    return value.failing(
-        [Check(outside, f"`{shown(node)}` asks for an element that the array does not have")]
-    )
+    return value.failing([Check(outside, "asks for an element that the array does not have", node)])
 
 
 def _at(array: pl.Expr, index: pl.Expr) -> pl.Expr:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from headgate.kernels.expressions.compile import compile_node, constant_integer, named
 from headgate.kernels.expressions.dtypes import INTEGERS, type_name
-from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
+from headgate.kernels.expressions.typed import Check, Scope, Typed, combine
 
 RoundMode = Literal["half_to_even", "half_away_from_zero"]
 
@@ -105,13 +105,13 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 
 
 def _real(node: exp.Expr, scope: Scope) -> Typed:
-    return compile_node(node, scope).map(lambda a: a.cast(pl.Float64))
+    return compile_node(node, scope).map(lambda a: a.cast(pl.Float64)).once()
 
 
 @compile_node.register(exp.Floor)
 @compile_node.register(exp.Ceil)
 def _(node: exp.Floor | exp.Ceil, scope: Scope) -> Typed:
-    value = compile_node(node.this, scope)
+    value = compile_node(node.this, scope).once()
     down = isinstance(node, exp.Floor)
     if (digits := node.args.get("decimals")) is not None:
         places = constant_integer(digits, "the digits of FLOOR and CEIL")
@@ -149,6 +149,7 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
 
 
 def _round(value: Typed, digits: exp.Expr | None, node: exp.Expr, *, even: bool) -> Typed:
+    value = value.once()
     places = 0 if digits is None else constant_integer(digits, "the digits of ROUND")
     if value.dtype in INTEGERS:
         return value if places >= 0 else _round_whole(value, 10**-places, node, even=even)
@@ -196,10 +197,9 @@ def _round_whole(value: Typed, power: int, node: exp.Expr, *, even: bool) -> Typ
             up = (rest * 2 > power) | ((rest * 2 == power) & (low % 2 == 1))
         return (low + up.cast(pl.Int128)) * power * pl.when(wide < 0).then(-1).otherwise(1)
 
-    exact = nearest(value.expr)
-    result = value.map(lambda _: exact.cast(dtype, strict=False))
-    cause = f"`{shown(node)}` is too large for {type_name(dtype)}"
-    return result.failing([Check(value.expr.is_not_null() & result.expr.is_null(), cause)])
+    result = value.map(lambda a: nearest(a).cast(dtype, strict=False)).once()
+    reason = f"is too large for {type_name(dtype)}"
+    return result.failing([Check(value.expr.is_not_null() & result.expr.is_null(), reason, node)])
 
 
 @compile_node.register(exp.BitwiseAnd)

@@ -142,9 +142,10 @@ def _(node: exp.StrToUnix, scope: Scope) -> Typed:
 
 def _parsed(value: Typed, form: exp.Expr | None, node: exp.Expr) -> Typed:
     pattern = strftime(form)
-    parsed = value.map(lambda a: _full(a, pattern))
-    cause = f"`{shown(node)}` has a value that does not have the form {pattern}"
-    return parsed.failing([Check(value.expr.is_not_null() & parsed.expr.is_null(), cause)])
+    value = value.once()
+    parsed = value.map(lambda a: _full(a, pattern)).once()
+    reason = f"has a value that does not have the form {pattern}"
+    return parsed.failing([Check(value.expr.is_not_null() & parsed.expr.is_null(), reason, node)])
 
 
 def _full(text: pl.Expr, pattern: str) -> pl.Expr:
@@ -206,7 +207,7 @@ def _(node: exp.TimestampDiff, scope: Scope) -> Typed:
         micros = a.cast(pl.Int64) - b.cast(pl.Int64)
         return micros.sign() * (micros.abs() // size)
 
-    return combine(whole, later, earlier)
+    return combine(whole, later.once(), earlier.once())
 
 
 @compile_node.register
@@ -244,9 +245,10 @@ def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
         padded = (part.cast(pl.String).str.zfill(width) for part, width in ((year, 4), (month, 2), (day, 2)))
         return pl.concat_str(*padded, separator="-").str.to_date("%Y-%m-%d", strict=False)
 
-    date = combine(assembled, *arguments)
+    arguments = [argument.once() for argument in arguments]
+    date = combine(assembled, *arguments).once()
     known = pl.all_horizontal(part.expr.is_not_null() for part in arguments)
-    return date.failing([Check(known & date.expr.is_null(), f"`{shown(node)}` is not a day of the calendar")])
+    return date.failing([Check(known & date.expr.is_null(), "is not a day of the calendar", node)])
 
 
 @compile_node.register(exp.UnixMicros)

@@ -67,7 +67,7 @@ def _(node: exp.Reverse, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Substring, scope: Scope) -> Typed:
-    operands = [compile_node(part, scope) for part in (node.this, node.args["start"])]
+    operands = [compile_node(part, scope).once() for part in (node.this, node.args["start"])]
     if (length := node.args.get("length")) is not None:
         operands.append(compile_node(length, scope))
     return combine(_slice, *operands)
@@ -84,13 +84,13 @@ def _slice(text: pl.Expr, start: pl.Expr, length: pl.Expr | None = None) -> pl.E
 
 @compile_node.register
 def _(node: exp.Left, scope: Scope) -> Typed:
-    text, count = compile_node(node.this, scope), compile_node(node.expression, scope)
+    text, count = compile_node(node.this, scope).once(), compile_node(node.expression, scope).once()
     return combine(lambda a, n: _slice(a, pl.lit(1), n), text, count)
 
 
 @compile_node.register
 def _(node: exp.Right, scope: Scope) -> Typed:
-    text, count = compile_node(node.this, scope), compile_node(node.expression, scope)
+    text, count = compile_node(node.this, scope).once(), compile_node(node.expression, scope).once()
     return combine(
         lambda a, n: pl.when(n > 0).then(_slice(a, -n.cast(pl.Int64))).otherwise(a.str.slice(0, 0)),
         text,
@@ -154,7 +154,9 @@ def _(node: exp.StrPosition, scope: Scope) -> Typed:
         found = pl.when(at.is_null()).then(0).otherwise(before.cast(pl.Int64) + 1).cast(pl.Int32)
         return pl.when(text.is_not_null() & part.is_not_null()).then(found)
 
-    return combine(position, compile_node(node.this, scope), compile_node(node.args["substr"], scope))
+    return combine(
+        position, compile_node(node.this, scope).once(), compile_node(node.args["substr"], scope).once()
+    )
 
 
 @compile_node.register
@@ -192,12 +194,12 @@ def _(node: exp.Pad, scope: Scope) -> Typed:
         kept = text.str.slice(0, width)
         return pl.concat_str(filling, kept) if node.args.get("is_left") else pl.concat_str(kept, filling)
 
-    return compile_node(node.this, scope).map(padded)
+    return compile_node(node.this, scope).once().map(padded)
 
 
 @compile_node.register
 def _(node: exp.Repeat, scope: Scope) -> Typed:
-    text, times = compile_node(node.this, scope), compile_node(node.args["times"], scope)
+    text, times = compile_node(node.this, scope).once(), compile_node(node.args["times"], scope).once()
 
     def repeated(a: pl.Expr, n: pl.Expr) -> pl.Expr:
         known = a.is_not_null() & n.is_not_null()

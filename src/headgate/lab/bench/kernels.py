@@ -219,4 +219,6 @@ def run(*, quick: bool = False) -> KernelBench:
     """The whole bench; `quick` with a tenth of the rows, to try it."""
     sizes = tuple(size // 10 for size in STATE_SIZES) if quick else STATE_SIZES
     polars_rate, join_rate = against_polars(*((400_000, 60_000) if quick else (4_000_000, 600_000)))
-    return KernelBench(growth(sizes, 10 if quick else 30), throughput(4 if quick else 12), polars_rate, join_rate)
+    return KernelBench(
+        growth(sizes, 10 if quick else 30), throughput(4 if quick else 12), polars_rate, join_rate
+    )

@@ -59,9 +59,7 @@ class Driver:
             self.step(min(step, rows - self.sent))
 
 
-def levels(
-    driver: Callable[[int], Driver], sizes: Sequence[int], *, batch: int, steps: int
-) -> list[Level]:
+def levels(driver: Callable[[int], Driver], sizes: Sequence[int], *, batch: int, steps: int) -> list[Level]:
     """Times of `steps` steps at each state size; `driver` makes a kernel whose window holds so many rows."""
     found = []
     for size in sizes:

@@ -15,6 +15,7 @@ from typing import Any
 
 from headgate.kernels.join import Join as JoinKernel
 from headgate.lab.generators.synthetic import TABLE_5_5, Synthetic
+from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import Claim
 from headgate.optimize.estimate import join_inputs
 from headgate.optimize.join_order import order_cost
@@ -79,7 +80,8 @@ def _query(algorithm: str) -> Query:
     for shape in TABLE_5_5:
         session.sql(f"CREATE STREAM {shape.name} (ts TIMESTAMP, a BIGINT, id BIGINT) TIMESTAMP BY ts")
     session.statistics = Statistics(
-        {s.name.casefold(): StreamStatistics(rate=s.rate, distinct={"a": s.distinct}) for s in TABLE_5_5}, True
+        {s.name.casefold(): StreamStatistics(rate=s.rate, distinct={"a": s.distinct}) for s in TABLE_5_5},
+        True,
     )
     slide = " SLIDE 10 SECONDS" if algorithm.startswith("lazy") else ""
     emit = "ISTREAM RESTORE" if algorithm == "lazy, restore" else "ISTREAM"
@@ -138,21 +140,32 @@ def _claims(times: Sequence[JoinTime]) -> Iterator[Claim]:
         )
     eager, lazy, restore = (by_algorithm[name][0].seconds for name in ("eager", "lazy", "lazy, restore"))
     yield Claim("lazy evaluation is cheaper than eager", "cheaper", f"{eager / lazy:.1f}×", lazy < eager)
-    yield Claim("restoring costs more than not restoring", "noticeable penalty", f"{restore / lazy:.1f}×", restore >= lazy)
+    yield Claim(
+        "restoring costs more than not restoring",
+        "noticeable penalty",
+        f"{restore / lazy:.1f}×",
+        restore >= lazy,
+    )
     lost = 1 - by_algorithm["lazy"][0].results / max(1, by_algorithm["lazy, restore"][0].results)
     yield Claim("re-evaluating every 10 s loses about 10/100 of the results", "10 %", f"{lost:.0%}", lost > 0)
 
 
 def draw(found: JoinsReproduction, path: Path) -> None:
     """Times of each algorithm, one bar per order."""
-    from headgate.lab.plots import figure
-
     with figure(path, width=10.0) as panel:
         for place, algorithm in enumerate(ALGORITHMS):
             chosen = [each for each in found.times if each.algorithm == algorithm]
             for number, each in enumerate(chosen):
                 panel.bar(place + number * 0.2, 1e3 * each.seconds, width=0.18, color=f"C{number}")
-                panel.text(place + number * 0.2, 0, f" {each.order}", rotation=90, ha="center", va="bottom", fontsize=7)
+                panel.text(
+                    place + number * 0.2,
+                    0,
+                    f" {each.order}",
+                    rotation=90,
+                    ha="center",
+                    va="bottom",
+                    fontsize=7,
+                )
         panel.set(
             title="four-way join of Table 5.5: orders and algorithms",
             ylabel="ms per 1,000 rows",

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.lab.generators import Network
+from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import Claim, Series
 from headgate.model.time import SECOND
 from headgate.optimize.optimize import OptimizedPlan
@@ -98,9 +99,7 @@ def _line(
     return Series(name, variant, tuple(float(w) for w in windows), seconds, state, results)
 
 
-def _measure(
-    text: str, variant: str, window: int, tables: Mapping[str, pa.Table]
-) -> tuple[float, int, int]:
+def _measure(text: str, variant: str, window: int, tables: Mapping[str, pa.Table]) -> tuple[float, int, int]:
     """Seconds per 1,000 rows once the windows are full, peak state rows, and rows of output."""
     session = Session()
     for link in tables:
@@ -116,7 +115,9 @@ def _measure(
     run.run(
         lambda name, frame: None,
         lambda stream, late: None,
-        lambda progress: marks.append((progress.rows, process_time() - begun)) if progress.clock >= full else None,
+        lambda progress: (
+            marks.append((progress.rows, process_time() - begun)) if progress.clock >= full else None
+        ),
     )
     (first_rows, first_time), (last_rows, last_time) = marks[0], marks[-1]
     per_thousand = (last_time - first_time) / max(1, last_rows - first_rows) * 1_000
@@ -161,7 +162,9 @@ def _claims(series: Sequence[Series]) -> Iterator[Claim]:
     few, many = min(speedup("1 ftp", r) for r in ("NT", "DIRECT")), speedup("1 telnet", "NT")
     yield Claim("Query 1, few results: UPA nearly 2× NT and DIRECT", "nearly 2×", f"{few:.1f}×", few >= 1.6)
     best = max(speedup("1 telnet", r) for r in ("NT", "DIRECT"))
-    yield Claim("Query 1, many results: UPA up to 10× NT", "up to 10×", f"{many:.1f}× NT, {best:.1f}× best", best >= 5)
+    yield Claim(
+        "Query 1, many results: UPA up to 10× NT", "up to 10×", f"{many:.1f}× NT, {best:.1f}× best", best >= 5
+    )
     sources = min(speedup("2 sources", r) for r in ("NT", "DIRECT"))
     yield Claim("Query 2, few values: UPA 10× NT and DIRECT", "10×", f"{sources:.1f}×", sources >= 5)
     pairs = speedup("2 pairs", "NT")
@@ -186,13 +189,13 @@ def _claims(series: Sequence[Series]) -> Iterator[Claim]:
 
 def draw(found: WindowsReproduction, path: Path) -> None:
     """Processing times against window length, one panel per query."""
-    from headgate.lab.plots import figure
-
     names = list(dict.fromkeys(each.query for each in found.series))
     with figure(path, rows=2, columns=3, width=13.0, height=7.0) as axes:
         for name, panel in zip(names, axes.flat, strict=False):
             for each in found.series:
                 if each.query == name:
                     panel.plot(each.x, [1e3 * s for s in each.seconds], marker="o", label=each.strategy)
-            panel.set(title=f"Query {name}", xlabel="window, seconds", ylabel="ms per 1,000 rows", xscale="log")
+            panel.set(
+                title=f"Query {name}", xlabel="window, seconds", ylabel="ms per 1,000 rows", xscale="log"
+            )
             panel.legend(fontsize=8, frameon=False)

@@ -41,7 +41,9 @@ def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, pl.DataType] | None) -> pl.DataFrame:
     try:
-        return pl.DataFrame([dict(row) for row in rows], schema=schema, strict=False, infer_schema_length=None)
+        return pl.DataFrame(
+            [dict(row) for row in rows], schema=schema, strict=False, infer_schema_length=None
+        )
     except (pl.exceptions.PolarsError, TypeError) as error:
         raise DataError(f"the rows do not form a table: {error}") from error
 
@@ -52,7 +54,9 @@ def _conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     for column in columns:
         name = have.get(column.name.casefold())
         if name is None:
-            raise DataError(f"the data has no column {column.name}", remedy=f"it has {', '.join(frame.columns)}")
+            raise DataError(
+                f"the data has no column {column.name}", remedy=f"it has {', '.join(frame.columns)}"
+            )
         chosen.append(_converted(frame[name], column))
     return pl.DataFrame(chosen)
 
@@ -64,9 +68,11 @@ def _converted(series: pl.Series, column: Column) -> pl.Series:
     try:
         if isinstance(target, pl.Datetime) and isinstance(series.dtype, pl.Datetime):
             zoned = series.dt.cast_time_unit("us")
-            return zoned.dt.convert_time_zone(target.time_zone).alias(column.name) if (
-                target.time_zone and series.dtype.time_zone
-            ) else zoned.dt.replace_time_zone(target.time_zone).alias(column.name)
+            return (
+                zoned.dt.convert_time_zone(target.time_zone).alias(column.name)
+                if (target.time_zone and series.dtype.time_zone)
+                else zoned.dt.replace_time_zone(target.time_zone).alias(column.name)
+            )
         return series.cast(target).alias(column.name)
     except pl.exceptions.PolarsError as error:
         raise DataError(

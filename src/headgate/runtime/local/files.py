@@ -37,7 +37,9 @@ def run_to_folder(
         query.graph.query: arrow_schema(query.graph.columns, change_log=query.graph.is_change_log)
         for query in run.queries
     }
-    late_schemas = {stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams}
+    late_schemas = {
+        stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams
+    }
     with OutputFolder(folder, overwrite=overwrite) as output:
         for name, schema in schemas.items():
             output.declare(name, schema)
@@ -50,7 +52,9 @@ def run_to_folder(
             name = f"_late/{stream}"
             if not output.knows(name):
                 output.declare(name, late_schemas[stream])
-            output.append(name, frame.select(late_schemas[stream].names).to_arrow().cast(late_schemas[stream]))
+            output.append(
+                name, frame.select(late_schemas[stream].names).to_arrow().cast(late_schemas[stream])
+            )
 
         run.run(on_output, on_late, on_progress)
         metrics = {name: _metrics(state) for name, state in run.states.items()}
@@ -60,4 +64,10 @@ def run_to_folder(
 
 
 def _metrics(state: QueryState) -> dict[str, Any]:
-    return {"query": state.graph.query, "output": state.graph.output, "engine": "local", "allowed_unbounded": state.graph.allowed_unbounded, **state.metrics.as_dict()}
+    return {
+        "query": state.graph.query,
+        "output": state.graph.output,
+        "engine": "local",
+        "allowed_unbounded": state.graph.allowed_unbounded,
+        **state.metrics.as_dict(),
+    }

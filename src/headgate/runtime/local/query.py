@@ -49,7 +49,9 @@ class QueryState:
     def __init__(self, graph: OperatorGraph) -> None:
         self.graph = graph
         self.states: dict[int, State] = {
-            index: step.kernel.initial() for index, step in enumerate(graph.steps) if isinstance(step, KernelStep)
+            index: step.kernel.initial()
+            for index, step in enumerate(graph.steps)
+            if isinstance(step, KernelStep)
         }
         self.emit_state: State = graph.emit.initial()
         self.clock = BEGINNING
@@ -77,12 +79,13 @@ class QueryState:
     def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
         """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
         if self.start is None:
+            # Rows come in order of time, so each stream's first is its earliest.
             births = [
-                frame[BORN].min()
+                int(frame[BORN][0])
                 for name, frame in rows.items()
                 if name in self.graph.streams and not frame.is_empty()
             ]
-            self.start = min(births, default=None)  # type: ignore[type-var]
+            self.start = min(births, default=None)
         clock = Clock(self.clock, upto, self.start)
         outputs: list[Batch] = []
         for index, step in enumerate(self.graph.steps):

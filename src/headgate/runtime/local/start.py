@@ -51,7 +51,9 @@ def prepare(
     """A run over all inputs of the queries: rows given in memory, everything else from files."""
     streams: list[tuple[StreamDef, Iterator[pl.DataFrame]]] = []
     sources: list[FileSource] = []
-    used = sorted(used_streams(queries), key=lambda each: list(catalog.definitions).index(each.name.casefold()))
+    used = sorted(
+        used_streams(queries), key=lambda each: list(catalog.definitions).index(each.name.casefold())
+    )
     rows_per_chunk = max(1, batch_rows // max(1, len(used)))
     for stream in used:
         _require_time(stream)

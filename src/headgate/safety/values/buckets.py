@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import comb, prod
 
@@ -68,7 +69,7 @@ class StreamSynopsis:
     def attributes(self) -> tuple[Attribute, ...]:
         return tuple(cut.attribute for cut in self.cuts)
 
-    @property
+    @cached_property
     def cells(self) -> tuple[range, ...]:
         """For each cut, the cells that rows which pass all filters can be in."""
         return tuple(
@@ -83,7 +84,7 @@ class StreamSynopsis:
         free = sum(not self.closure.is_bounded(attribute) for attribute in self.attributes)
         return boxes * weak_orders(free) if self.ordered else boxes
 
-    @property
+    @cached_property
     def filters(self) -> tuple[Comparison, ...]:
         """All that P⁺ says of a row of this occurrence alone; a row that fails it can be forgotten at once.
 
