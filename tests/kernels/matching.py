@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 from hypothesis import strategies as st
@@ -17,8 +18,8 @@ RIGHT = {"rk": pl.Int64(), "rx": pl.Float64()}
 Condition = Callable[[Payload, Payload], bool]
 
 
-def _number(value: object) -> float:
-    return float("inf") if value == "NaN" else float(value)  # type: ignore[arg-type]
+def _number(value: Any) -> float:
+    return float("inf") if value == "NaN" else float(value)
 
 
 def _greater(left: Payload, right: Payload) -> bool:

@@ -18,7 +18,7 @@ from headgate.model.time import BEGINNING, NEVER, Clock
 LAST = 24
 """All births and finite deaths of the random streams lie before it."""
 
-Payload = tuple[object, ...]
+Payload = tuple[Any, ...]
 Row = tuple[Payload, int, int, int]
 """Payload, birth, death, sign."""
 Contents = Counter[Payload]

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,14 @@ def test_decimals_are_added_and_divided_as_on_paper(values: list[int], count: in
     rounded = quotient.quantize(Decimal(1).scaleb(-shift), ROUND_HALF_UP, EXACT)
     assert too_large == (rounded.copy_abs() >= Decimal(10**38).scaleb(-shift, EXACT))
     assert too_large or mean == rounded
+
+
+@pytest.mark.parametrize("exponent", [-20, -60, -1_000])
+def test_what_lies_far_below_decides_a_tie(exponent: int) -> None:
+    # 2**53 + 1 lies half-way between two doubles; alone it goes to the even one, which is below.
+    values = [2.0**53, 1.0, 2.0**exponent]
+    total = added([digits.of_floats(np.array([value])) for value in values])
+    assert digits.to_floats(total, 1).tolist() == [2.0**53 + 2]
 
 
 def test_zeros_need_no_digits() -> None:

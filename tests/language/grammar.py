@@ -8,24 +8,14 @@ from hypothesis import strategies as st
 
 GRAMMAR: dict[str, list[str]] = {
     "name": [
-        "a",
-        "b",
-        "itemid",
-        "Price",
-        "rows",
-        "now",
-        "closing",
-        "`odd name`",
-        "`select`",
-        "`a.b`",
-        "`it``s`",
-        "`ß`",
+        *("a", "b", "itemid", "Price", "rows", "now", "closing"),
+        *("`odd name`", "`select`", "`a.b`", "`it``s`", "`ß`"),
     ],
     "column": ["a", "{name}", "{name}.{name}"],
     "literal": [
         *("0", "42", "999999999999", "0.5", "1.0", "1e10", ".5", "TRUE", "FALSE", "NULL"),
         *("'x'", "'it''s'", "''", "'a%'", r"'\n'", "'🙂'", r"r'\d'", "'a' 'b'"),
-        *("DATE '2026-01-01'", "INTERVAL '5' SECONDS", "INTERVAL 1 DAY"),
+        *("DATE '2026-01-01'", "(INTERVAL '5' SECONDS)", "(INTERVAL 1 DAY)"),
     ],
     "atom": ["a", "{column}", "{column}", "{literal}"],
     "arithmetic": ["+", "-", "*", "/", "%", "DIV", "||"],

@@ -22,12 +22,16 @@ def declare(columns: str, using: str) -> StreamDef:
     return stream
 
 
-def source(base: Path, columns: str, using: str, *, chunk: int = 1_000, rejects: Path | None = None) -> FileSource:
+def source(
+    base: Path, columns: str, using: str, *, chunk: int = 1_000, rejects: Path | None = None
+) -> FileSource:
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
     return FileSource(declare(columns, using), base, rows_per_chunk=chunk, on_bad_row=policy)
 
 
-def read(base: Path, columns: str, using: str, *, chunk: int = 1_000, rejects: Path | None = None) -> pl.DataFrame:
+def read(
+    base: Path, columns: str, using: str, *, chunk: int = 1_000, rejects: Path | None = None
+) -> pl.DataFrame:
     """All rows of a stream."""
     return pl.concat(source(base, columns, using, chunk=chunk, rejects=rejects).chunks())
 

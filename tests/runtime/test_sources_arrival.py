@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.runtime.reading import csv, declare
 
 from headgate.model.batch import BORN
 from headgate.model.errors import DataError, DeclarationError
 from headgate.model.time import BEGINNING
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources import Admitted, Arrival, ArrivalState
-from tests.runtime.reading import csv, declare
 
 
 def stream(slack: int = 0, dtype: str = "TIMESTAMP") -> StreamDef:
@@ -64,7 +64,9 @@ def test_a_late_row_does_not_turn_the_clock_back() -> None:
 
 
 def test_before_the_first_row_there_is_no_clock_however_early_that_is() -> None:
-    assert instants(Arrival(stream(slack=5)).admit(chunk(-62_135_596_800_000_000)))[0] == [-62_135_596_800_000_000]
+    assert instants(Arrival(stream(slack=5)).admit(chunk(-62_135_596_800_000_000)))[0] == [
+        -62_135_596_800_000_000
+    ]
 
 
 def test_late_rows_keep_all_their_columns() -> None:

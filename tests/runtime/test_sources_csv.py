@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.runtime.reading import csv, read, refusal, rejected, rows, source
 
 from headgate.model.errors import DataError, InputError, UnsupportedError
 from headgate.runtime.sources import textfile
 from headgate.runtime.sources.options import CsvDialect
 from headgate.runtime.sources.records import csv_records, tidy_end
-from tests.runtime.reading import csv, read, refusal, rejected, rows, source
 
 AB = "a BIGINT, b STRING"
 HEADER = "header 'true'"
@@ -77,7 +77,9 @@ def test_a_forgotten_header_is_guessed(tmp_path: Path) -> None:
 
 
 def test_a_header_that_is_not_text_is_an_error(tmp_path: Path) -> None:
-    assert "line 1: the header cannot be read" in refusal(write(tmp_path, b"a,\xff\n1,x\n"), AB, csv(options=HEADER))
+    assert "line 1: the header cannot be read" in refusal(
+        write(tmp_path, b"a,\xff\n1,x\n"), AB, csv(options=HEADER)
+    )
 
 
 def test_a_header_with_an_open_quote_is_an_error(tmp_path: Path) -> None:
@@ -127,7 +129,11 @@ def test_a_quote_inside_of_a_plain_field_is_a_letter(tmp_path: Path) -> None:
 
 def test_an_escape_counts_in_quoted_fields_only(tmp_path: Path) -> None:
     write(tmp_path, '1,"x\\"y\\\\"\n2,C:\\\\dir\n3,"a\\nb""c"\n')
-    assert rows(tmp_path, AB, csv(options="escape '\\\\'")) == [(1, 'x"y\\'), (2, "C:\\\\dir"), (3, 'a\\nb"c')]
+    assert rows(tmp_path, AB, csv(options="escape '\\\\'")) == [
+        (1, 'x"y\\'),
+        (2, "C:\\\\dir"),
+        (3, 'a\\nb"c'),
+    ]
 
 
 def test_a_carriage_return_alone_ends_a_row_too(tmp_path: Path) -> None:
@@ -140,7 +146,12 @@ def test_empty_fields_are_null_quoted_or_not(tmp_path: Path) -> None:
 
 def test_another_word_for_null_leaves_the_quoted_empty_text_alone(tmp_path: Path) -> None:
     write(tmp_path, 'NA,NA\n1,"NA"\n2,""\n,\n')
-    assert rows(tmp_path, AB, csv(options="nullValue 'NA'")) == [(None, None), (1, None), (2, ""), (None, None)]
+    assert rows(tmp_path, AB, csv(options="nullValue 'NA'")) == [
+        (None, None),
+        (1, None),
+        (2, ""),
+        (None, None),
+    ]
 
 
 def test_csv_has_no_nested_columns(tmp_path: Path) -> None:
@@ -151,25 +162,32 @@ def test_csv_has_no_nested_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd), ("csv", gzip.compress)]
+    ("suffix", "compress"),
+    [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd), ("csv", gzip.compress)],
 )
 def test_compressed_files_are_told_by_their_first_bytes(tmp_path: Path, suffix: str, compress: Any) -> None:
     write(tmp_path, compress(b"1,x\n" * 1_000), f"a.{suffix}")
     assert rows(tmp_path, AB, csv(f"a.{suffix}")) == [(1, "x")] * 1_000
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)]
+)
 def test_files_may_be_compressed_in_several_parts(tmp_path: Path, suffix: str, compress: Any) -> None:
     write(tmp_path, compress(b"1,x\n2,") + compress(b"y\n"), f"a.{suffix}")
     assert rows(tmp_path, AB, csv(f"a.{suffix}")) == [(1, "x"), (2, "y")]
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)]
+)
 def test_a_compressed_file_of_nothing_has_no_rows(tmp_path: Path, suffix: str, compress: Any) -> None:
     assert rows(write(tmp_path, compress(b""), f"a.{suffix}"), AB, csv(f"a.{suffix}")) == []
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)])
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)]
+)
 def test_a_cut_compressed_file_is_named(tmp_path: Path, suffix: str, compress: Any) -> None:
     whole = compress(b"".join(b"%d,x\n" % (i * 7_919) for i in range(1_000)))
     write(tmp_path, whole[: len(whole) * 2 // 3], f"a.{suffix}")
@@ -282,7 +300,9 @@ def test_an_open_quote_costs_one_line_only(tmp_path: Path) -> None:
     assert [each["text"] for each in refused] == ['2,"y']
 
 
-def test_a_row_without_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_without_end_is_refused_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(textfile, "BLOCK", 1_000)
     monkeypatch.setattr(textfile, "LONGEST_ROW", 4_000)
     write(tmp_path, f"1,x\n2,{'y' * 50_000}\n3,z\n4,{'y' * 3_000}\n")
@@ -300,7 +320,9 @@ def test_a_row_is_too_long_however_the_blocks_fall(tmp_path: Path, monkeypatch: 
     assert [each["row"] for each in refused] == [2]
 
 
-def test_a_quote_that_is_open_for_too_long_costs_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quote_that_is_open_for_too_long_costs_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(textfile, "BLOCK", 500)
     monkeypatch.setattr(textfile, "LONGEST_ROW", 1_000)
     good, refused = rejected(write(tmp_path, '1,x\n2,"y\n' + "3,z\n" * 1_000), AB, csv())
@@ -360,7 +382,9 @@ def test_the_end_of_tidy_rows_is_where_the_automaton_finds_it(data: bytes) -> No
 
 @given(
     table=st.lists(
-        st.lists(st.sampled_from(["1", "x", '"y\n"', '"', 'a"b', '"c"d', "", "é", "\x00"]), min_size=1, max_size=3),
+        st.lists(
+            st.sampled_from(["1", "x", '"y\n"', '"', 'a"b', '"c"d', "", "é", "\x00"]), min_size=1, max_size=3
+        ),
         max_size=15,
     ),
     block=st.integers(1, 30),

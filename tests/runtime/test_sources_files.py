@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.runtime.reading import csv, declare, jsonl, parquet, read, refusal, rows, source
 
 from headgate.model.errors import DeclarationError, HeadgateError, InputError, SetupError, UnsupportedError
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources import FileSource, RejectPolicy, open_source
 from headgate.runtime.sources.files import find_files
-from tests.runtime.reading import csv, declare, jsonl, parquet, read, refusal, rows, source
 
 
 @pytest.fixture
@@ -193,7 +193,9 @@ def test_progress_ends_at_the_size_of_the_files(tmp_path: Path) -> None:
 
 
 def test_open_source_is_the_same(base: Path) -> None:
-    src = open_source(declare("a BIGINT", csv("data/a.csv")), base, rows_per_chunk=5, on_bad_row=RejectPolicy.stop())
+    src = open_source(
+        declare("a BIGINT", csv("data/a.csv")), base, rows_per_chunk=5, on_bad_row=RejectPolicy.stop()
+    )
     assert isinstance(src, FileSource)
 
 
@@ -246,7 +248,9 @@ def test_what_the_local_engine_cannot_do_is_said(base: Path, using: str, message
     assert message in refusal(base, "a BIGINT", using, UnsupportedError)
 
 
-@pytest.mark.parametrize("options", ["maxFilesPerTrigger 1", "recursiveFileLookup true", "mode 'FAILFAST'", "charset 'UTF8'"])
+@pytest.mark.parametrize(
+    "options", ["maxFilesPerTrigger 1", "recursiveFileLookup true", "mode 'FAILFAST'", "charset 'UTF8'"]
+)
 def test_options_that_change_nothing_are_let_pass(base: Path, options: str) -> None:
     assert rows(base, "a BIGINT", csv("data/a.csv", options)) == [(1,)]
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.runtime.reading import jsonl, read, refusal, rejected, rows
 
 from headgate.model import types
 from headgate.model.errors import DataError
 from headgate.runtime.sources import json as json_source
 from headgate.runtime.sources import textfile
 from headgate.runtime.sources.jsonmaps import maps_as_entries
-from tests.runtime.reading import jsonl, read, refusal, rejected, rows
 
 AB = "a BIGINT, b STRING"
 
@@ -130,7 +130,10 @@ def test_maps_of_other_fields_stay_as_they_are() -> None:
 
 
 BAD = [
-    ('{"a":2,"b":"y"', "row 2 (line 2): the row is not valid JSON: Expecting ',' delimiter: line 1 column 15"),
+    (
+        '{"a":2,"b":"y"',
+        "row 2 (line 2): the row is not valid JSON: Expecting ',' delimiter: line 1 column 15",
+    ),
     ("{'a':2}", "row 2 (line 2): the row is not valid JSON"),
     ("2,y", "row 2 (line 2): the row is not valid JSON: Extra data"),
     ("[2]", "row 2 (line 2): the row is an array and not an object"),
@@ -145,7 +148,10 @@ BAD = [
     ('{"b":7}', "row 2 (line 2), column b: the number '7' is not of type STRING"),
     ('{"a":2,"a":3}', "row 2 (line 2), column a: the field is there twice"),
     ('{"a":2,"b":"\\ud800"}', "row 2 (line 2): the row cannot be read"),
-    ('{"a":2,"b":"' + "[" * 3 + "\x07" + '"}', "row 2 (line 2): the row is not valid JSON: Invalid control character"),
+    (
+        '{"a":2,"b":"' + "[" * 3 + "\x07" + '"}',
+        "row 2 (line 2): the row is not valid JSON: Invalid control character",
+    ),
     ('{"a":' + "[" * 100_000, "row 2 (line 2)"),
     (b'{"a":2,"b":"\xff"}', "row 2 (line 2): the row is not UTF-8 text"),
     (b'{"a":2,"c":"\xff"}', "row 2 (line 2): the row is not UTF-8 text"),
@@ -166,7 +172,9 @@ def test_a_bad_row_stops_or_is_set_aside(tmp_path: Path, line: str | bytes, mess
 
 def test_a_value_that_text_does_not_say_is_named(tmp_path: Path) -> None:
     write(tmp_path, '{"t":"2025-01-31"}\n{"t":"soon"}\n')
-    assert "row 2 (line 2), column t: 'soon' is not of type TIMESTAMP" in refusal(tmp_path, "t TIMESTAMP", jsonl())
+    assert "row 2 (line 2), column t: 'soon' is not of type TIMESTAMP" in refusal(
+        tmp_path, "t TIMESTAMP", jsonl()
+    )
 
 
 def test_a_time_that_is_missing_is_a_bad_row(tmp_path: Path) -> None:
@@ -189,7 +197,9 @@ def test_the_first_of_many_bad_rows_stops(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(tried) < 40
 
 
-def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end_is_refused_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(textfile, "BLOCK", 1_000)
     monkeypatch.setattr(textfile, "LONGEST_ROW", 4_000)
     write(tmp_path, '{"a":1}\n{"b":"' + "y" * 50_000 + '"}\n{"a":3,"b":"z"}\n')
@@ -220,7 +230,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "l ARRAY<INT>": st.none() | st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=3),
     "m MAP<STRING, STRUCT<x: INT>>": st.none()
     | st.dictionaries(
-        st.text(max_size=4), st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(0, 9)}), max_size=3
+        st.text(max_size=4),
+        st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(0, 9)}),
+        max_size=3,
     ),
 }
 ROWS = st.lists(st.fixed_dictionaries({name.split()[0]: value for name, value in VALUES.items()}), max_size=8)
@@ -237,14 +249,27 @@ def test_what_the_json_module_writes_is_read_back(
         found = read(folder, ", ".join(VALUES), jsonl()).to_dicts()
     for row, expected in zip(found, table, strict=True):
         entries = row.pop("m")
-        assert (entries and {each["key"]: each["value"] for each in entries}) == (expected.pop("m") or entries)
+        assert (entries and {each["key"]: each["value"] for each in entries}) == (
+            expected.pop("m") or entries
+        )
         assert row == expected
 
 
 @given(
     lines=st.lists(
         st.sampled_from(
-            ['{"a":1}', '{"a":"x"}', '{"a":', "", " ", "[", '{"b":"\\u0000"}', '{"a":1}{"a":2}', "null", '{"a":1,"b":"}"}']
+            [
+                '{"a":1}',
+                '{"a":"x"}',
+                '{"a":',
+                "",
+                " ",
+                "[",
+                '{"b":"\\u0000"}',
+                '{"a":1}{"a":2}',
+                "null",
+                '{"a":1,"b":"}"}',
+            ]
         ),
         max_size=12,
     ),
@@ -253,7 +278,9 @@ def test_what_the_json_module_writes_is_read_back(
 def test_how_the_blocks_fall_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], block: int
 ) -> None:
-    folder = write(tmp_path_factory.mktemp("json"), '{"a":0,"b":""}\n' + "".join(line + "\n" for line in lines))
+    folder = write(
+        tmp_path_factory.mktemp("json"), '{"a":0,"b":""}\n' + "".join(line + "\n" for line in lines)
+    )
     whole = rejected(folder, AB, jsonl())
     if whole[1]:
         (folder / "rejects").rename(folder / "before")

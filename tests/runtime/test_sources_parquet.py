@@ -9,15 +9,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.runtime.reading import parquet, read, refusal, rejected, rows, source
 
 from headgate.model.errors import DataError, InputError
 from headgate.runtime.sources import parquet as parquet_source
-from tests.runtime.reading import parquet, read, refusal, rejected, rows, source
 
 AB = "a BIGINT, b STRING"
 
 
-def write(folder: Path, table: pa.Table | dict[str, object], name: str = "a.parquet", **options: object) -> Path:
+def write(
+    folder: Path, table: pa.Table | dict[str, object], name: str = "a.parquet", **options: object
+) -> Path:
     pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), folder / name, **options)
     return folder
 
@@ -29,14 +31,24 @@ def test_columns_go_by_name_in_any_case_of_letters(tmp_path: Path) -> None:
 
 def test_rows_come_in_chunks_across_row_groups_and_files(tmp_path: Path) -> None:
     for file in range(3):
-        write(tmp_path, {"a": range(file * 10, file * 10 + 10), "b": ["x"] * 10}, f"{file}.parquet", row_group_size=3)
+        write(
+            tmp_path,
+            {"a": range(file * 10, file * 10 + 10), "b": ["x"] * 10},
+            f"{file}.parquet",
+            row_group_size=3,
+        )
     chunks = list(source(tmp_path, AB, parquet("*.parquet"), chunk=7).chunks())
     assert [chunk.height for chunk in chunks] == [7, 7, 7, 7, 2]
     assert [x for chunk in chunks for x in chunk["a"]] == list(range(30))
 
 
 def test_few_large_rows_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, {"a": range(100), "b": [f"{i}" * 1_000 for i in range(100)]}, use_dictionary=False, compression="none")
+    write(
+        tmp_path,
+        {"a": range(100), "b": [f"{i}" * 1_000 for i in range(100)]},
+        use_dictionary=False,
+        compression="none",
+    )
     monkeypatch.setattr(parquet_source, "_BATCH_BYTES", 20_000)
     src = source(tmp_path, AB, parquet(), chunk=1_000)
     pieces = list(src._format.pieces(tmp_path / "a.parquet", 1_000, stops=True))
@@ -80,7 +92,9 @@ def test_old_timestamps_reach_beyond_nanoseconds(tmp_path: Path) -> None:
         ({"a": [1], "b": [["x"]]}, "column b is declared STRING but is ARRAY<STRING>"),
     ],
 )
-def test_a_schema_that_does_not_match_is_named(tmp_path: Path, table: dict[str, object], message: str) -> None:
+def test_a_schema_that_does_not_match_is_named(
+    tmp_path: Path, table: dict[str, object], message: str
+) -> None:
     assert f"a.parquet: {message}" in refusal(write(tmp_path, table), AB, parquet())
 
 
@@ -88,7 +102,9 @@ def test_a_file_with_another_schema_than_the_others_is_named(tmp_path: Path) -> 
     write(tmp_path, {"a": [1], "b": ["x"]}, "1.parquet")
     write(tmp_path, {"a": ["2"], "b": ["y"]}, "2.parquet")
     write(tmp_path, {"a": pa.array([3], pa.int8()), "b": pa.array(["z"], pa.large_string())}, "3.parquet")
-    assert "2.parquet: column a is declared BIGINT but is STRING" in refusal(tmp_path, AB, parquet("*.parquet"))
+    assert "2.parquet: column a is declared BIGINT but is STRING" in refusal(
+        tmp_path, AB, parquet("*.parquet")
+    )
     good, refused = rejected(tmp_path, AB, parquet("*.parquet"))
     assert good == [(1, "x"), (3, "z")]
     assert [(each["file"][-9:], each["row"]) for each in refused] == [("2.parquet", None)]
@@ -106,7 +122,10 @@ def test_a_value_that_does_not_fit_is_named(tmp_path: Path) -> None:
 def test_a_time_out_of_range_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"t": pa.array([0, 2**62], pa.timestamp("us", "UTC"))})
     message = refusal(tmp_path, "t TIMESTAMP", parquet())
-    assert "row 2, column t: '4611686018427387904 us since 1970' is not of type TIMESTAMP (of the years" in message
+    assert (
+        "row 2, column t: '4611686018427387904 us since 1970' is not of type TIMESTAMP (of the years"
+        in message
+    )
 
 
 def test_a_date_out_of_range_is_named(tmp_path: Path) -> None:
@@ -116,7 +135,9 @@ def test_a_date_out_of_range_is_named(tmp_path: Path) -> None:
 
 def test_a_time_that_is_null_is_a_bad_row(tmp_path: Path) -> None:
     write(tmp_path, {"t": pa.array([0, None], pa.timestamp("us", "UTC"))})
-    assert "row 2, column t: the event time is NULL" in refusal(tmp_path, "t TIMESTAMP", "TIMESTAMP BY t " + parquet())
+    assert "row 2, column t: the event time is NULL" in refusal(
+        tmp_path, "t TIMESTAMP", "TIMESTAMP BY t " + parquet()
+    )
     assert len(rows(tmp_path, "t TIMESTAMP", parquet())) == 2
 
 
@@ -150,7 +171,17 @@ def whole(tmp_path: Path) -> bytes:
         lambda whole: whole[:-500] + bytes(400) + whole[-100:],
         lambda whole: whole[:-8] + b"\xff\xff\xff\x7f" + whole[-4:],
     ],
-    ids=["empty", "csv", "magic only", "bad magic", "cut", "cut by a byte", "bad page", "bad footer", "bad length"],
+    ids=[
+        "empty",
+        "csv",
+        "magic only",
+        "bad magic",
+        "cut",
+        "cut by a byte",
+        "bad page",
+        "bad footer",
+        "bad length",
+    ],
 )
 def test_a_corrupt_file_is_named(tmp_path: Path, whole: bytes, damage: object) -> None:
     (tmp_path / "a.parquet").write_bytes(damage(whole))  # type: ignore[operator]

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.runtime.reading import csv, declare, rejected, source
 
 from headgate.model.errors import DataError, SetupError
 from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, RejectState, shown
-from tests.runtime.reading import csv, declare, rejected, source
 
 AB = "a BIGINT, b STRING"
 

@@ -26,7 +26,7 @@ from headgate.safety.values.failure import Condition
 from headgate.safety.values.ordering import orderings
 from headgate.safety.values.polynomial import polynomial_failure
 from headgate.safety.values.query import Attribute, SpjQuery
-from headgate.safety.values.witness import find_witness
+from headgate.safety.values.witness import build_witness
 
 A, B, C = Attribute("S", "A"), Attribute("S", "B"), Attribute("S", "C")
 D, E = Attribute("T", "D"), Attribute("T", "E")
@@ -141,7 +141,7 @@ def test_a_refused_extreme_has_a_witness(tried: SpjQuery, data: st.DataObject) -
     failure = judge_aggregate(AggregateQuery(tried, (Aggregate(function, attribute),))).failure
     if failure is None or failure.condition not in (Condition.GREATEST, Condition.LEAST):
         return
-    found = find_witness(tried, failure, 4)
+    found = build_witness(tried, failure, 4)
     assert found is not None
     told = {}
     for history in found.histories():

@@ -130,6 +130,13 @@ def test_weak_inequalities_that_squeeze_are_an_equality_join() -> None:
     assert judge(tried).bounded
 
 
+def test_a_stream_that_nothing_mentions_still_multiplies_the_result() -> None:
+    tried = query("A", "", distinct=False, streams={"S": "A", "T": ""})
+    assert not judge(tried).bounded
+    assert failure_by_definition(tried) is not None
+    assert judge(query("A", "A>0, A<9", distinct=False, streams={"S": "A", "T": ""})).bounded
+
+
 def test_an_unsatisfiable_query_is_bounded() -> None:
     assert judge(query("A", "A=D, A<3, D>5", distinct=True)).bounded
 

@@ -38,7 +38,9 @@ class BaseParser(SparkParser):
     STRICT_CAST = True
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
-        raise self._cql_error(message, token)
+        # sqlglot's own messages begin in upper case, and some of them quote its tokens.
+        message = message.split(" but got <Token", maxsplit=1)[0]
+        raise self._cql_error(message[:1].lower() + message[1:], token)
 
     def _cql_error(
         self, message: str, token: Token | None = None, remedy: str | None = None

@@ -157,9 +157,7 @@ def _too_deep(source: SourceText, whole: Span) -> LanguageError:
 def _syntax_error(source: SourceText, error: CqlSyntaxError) -> LanguageError:
     start, end = error.start, min(max(error.end, error.start), len(source.text))
     found = source.text[start:end]
-    # sqlglot's own messages begin in upper case, and some of them quote its tokens.
-    message = error.message.split(" but got <Token")[0]
-    message = message[:1].lower() + message[1:]
+    message = error.message
     if message.startswith(("invalid expression", "required ", "no expression")):
         message = (
             f"something is missing after {found!r}" if error.at_end else f"this does not fit here: {found!r}"

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from headgate.language import nodes
-from headgate.language.base_parser import BaseParser
+from headgate.language.base_parser import BaseParser, CqlSyntaxError
 from headgate.model.time import UNITS
 
 _UNIT_NAMES = {
@@ -123,10 +123,14 @@ class WindowParser(BaseParser):
             raise self._cql_error(f"{what} this long does not fit in 64 bits of microseconds", start)
         return total
 
+    def _cql_refuse_negative(self, what: str) -> None:
+        if self._curr and self._curr.token_type == TokenType.DASH:
+            end = self._next.end if self._next else self._curr.end
+            raise CqlSyntaxError(f"{what} cannot be negative", self._curr.start, end + 1)
+
     def _cql_duration_part(self, what: str) -> int:
         token = self._curr
-        if self._match(TokenType.DASH):
-            raise self._cql_error(f"{what} cannot be negative", token)
+        self._cql_refuse_negative(what)
         text = token.text if token else ""
         digits, unit = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"), ""
         if token and token.token_type in (TokenType.NUMBER, TokenType.STRING):
@@ -160,8 +164,7 @@ class WindowParser(BaseParser):
 
     def _cql_count(self, what: str, *, least: int) -> int:
         token = self._curr
-        if self._match(TokenType.DASH):
-            raise self._cql_error(f"{what} cannot be negative", token)
+        self._cql_refuse_negative(what)
         if not token or token.token_type != TokenType.NUMBER or not token.text.isdigit():
             raise self._cql_error(f"expected a whole number of rows for {what}")
         text = token.text

@@ -139,7 +139,8 @@ class Catalog:
 
 def build_catalog(statements: Iterable[Statement], catalog: Catalog | None = None) -> Catalog:
     """The catalog that statements declare, added to a given one; a bare SELECT becomes query `query_n`."""
-    catalog = catalog or Catalog()
+    found = dict(catalog.definitions) if catalog is not None else {}
+    queries = sum(isinstance(each, QueryDef) for each in found.values())
     for statement in statements:
         tree = statement.tree
         definition: Definition
@@ -151,18 +152,19 @@ def build_catalog(statements: Iterable[Statement], catalog: Catalog | None = Non
             case nodes.CreateQuery():
                 definition = QueryDef(tree.this.name, statement, tree.args["query"])
             case _:
-                number = 1 + len(catalog.queries)
-                while catalog.find(f"query_{number}"):
+                number = queries + 1
+                while f"query_{number}" in found:
                     number += 1
                 definition = QueryDef(f"query_{number}", statement, tree)
-        if catalog.find(definition.name):
+        if definition.name.casefold() in found:
             raise DeclarationError(
-                f"there is already a {_kind(catalog.find(definition.name))} named {definition.name}",
+                f"there is already a {_kind(found[definition.name.casefold()])} named {definition.name}",
                 remedy="choose another name",
                 place=statement.place(tree.this if isinstance(tree.this, exp.Identifier) else None),
             )
-        catalog = catalog.with_definition(definition)
-    return catalog
+        found[definition.name.casefold()] = definition
+        queries += isinstance(definition, QueryDef)
+    return Catalog(MappingProxyType(found))
 
 
 def check_references(catalog: Catalog, statements: Iterable[Statement]) -> None:
@@ -203,7 +205,7 @@ def _same_types(
             )
 
 
-def _kind(definition: Definition | None) -> str:
+def _kind(definition: Definition) -> str:
     match definition:
         case StreamDef():
             return "stream"

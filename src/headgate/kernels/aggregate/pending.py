@@ -128,8 +128,7 @@ class Pending:
         if not pages:
             return replace(self, mortal=mortal)
         number, lanes = len(pages), self.lanes
-        # Rows about one instant must not follow one another, or they would never be added up.
-        host = _host(lanes, pages[0].first - 1)
+        host = _host(lanes, pages[0].first)
         if host is not None:
             last = lanes[host][-1]
             if last.frame.height + pages[0].frame.height <= _SMALL_PAGE:

@@ -38,7 +38,7 @@ _REACH = 4
 def quantile(held: Entries, histories: Histories, count: Ints, share: float, dtype: pl.DataType) -> pl.Series:
     """At each point, the `share` quantile of the `count` values there; NULL if there are none.
 
-    Between two values it lies in proportion, as in Spark's `percentile`. `held` is what the groups of the step
+    Between two values it lies in proportion, as in Spark's `percentile`. `held` is what the step's groups
     hold before it.
     """
     points = histories.points

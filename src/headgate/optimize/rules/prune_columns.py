@@ -69,13 +69,20 @@ def _prune(node: Node, needed: frozenset[str]) -> Node:
             right = _prune(node.right, own & node.right.names)
             return _keep(replace(node, left=left, right=right), needed)
         case Aggregate():
-            calls = tuple(call for call in node.calls if call.output.name in needed) or node.calls[:1]
+            calls = node.calls
+            if not _appends(node):
+                calls = tuple(call for call in calls if call.output.name in needed) or calls[:1]
             own = frozenset(node.keys) | {call.argument for call in calls if call.argument}
             return replace(node, input=_prune(node.input, own), calls=calls)
         case Distinct() | Difference() | Union() | Emit():
             # Every column is part of what is compared or shown.
             return node.with_inputs([_prune(each, each.names) for each in node.inputs])
     return node.with_inputs([_prune(each, each.names) for each in node.inputs])
+
+
+def _appends(node: Aggregate) -> bool:
+    """Whether each change adds a row (internal windows): then even a value that nobody reads decides when."""
+    return any(isinstance(each, Window) and each.window.internal for each in node.walk())
 
 
 def _keep(node: Node, needed: frozenset[str]) -> Node:

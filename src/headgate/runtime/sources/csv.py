@@ -112,7 +112,11 @@ class _CsvFile:
                 read_options=arrow_csv.ReadOptions(
                     use_threads=False, block_size=len(data) + 1, column_names=names
                 ),
-                parse_options=self._parse_options(),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=self.dialect.separator,
+                    quote_char=self.dialect.quote or False,
+                    newlines_in_values=self._quotes(data),
+                ),
                 convert_options=arrow_csv.ConvertOptions(
                     check_utf8=False,
                     column_types=dict.fromkeys(wanted, pa.string()),
@@ -151,20 +155,14 @@ class _CsvFile:
         torn = csv_records(data, self.dialect).torn
         return torn is not None and bool(torn.any())
 
+    def _quotes(self, data: bytes) -> bool:
+        return self.dialect.quote is not None and self.dialect.quote.encode() in data
+
     def _plain(self, data: bytes) -> bytes:
         """A block without escapes, which Arrow would also see outside of quotes."""
-        escape, quote = self.dialect.escape, self.dialect.quote
-        escaping = (
-            escape is not None and quote is not None and escape.encode() in data and quote.encode() in data
-        )
+        escape = self.dialect.escape
+        escaping = escape is not None and escape.encode() in data and self._quotes(data)
         return unescaped(data, self.dialect) if escaping else data
-
-    def _parse_options(self) -> arrow_csv.ParseOptions:
-        return arrow_csv.ParseOptions(
-            delimiter=self.dialect.separator,
-            quote_char=self.dialect.quote or False,
-            newlines_in_values=True,
-        )
 
 
 def _nulls(column: pa.Array, null: str) -> pa.Array:

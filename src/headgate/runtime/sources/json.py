@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -122,14 +123,23 @@ class _JsonFile:
             if end - start == 1:
                 found[start] = self._flaw(data, records, start)
                 continue
+            # Arrow mostly names the row; it is believed if the row is seen to be bad.
             hint = _ROW.search(table) if isinstance(table, str) else None
-            middle = start + int(hint[1]) if hint else 0
-            if not start < middle < end:
-                middle = start + 1 if hint and middle == start else (start + end) // 2
-            pending += [(middle, end), (start, middle)]
+            named = start + int(hint[1]) if hint else end
+            flaw = self._diagnosis(data, records, named) if named < end else None
+            if flaw is not None:
+                found[named] = flaw
+                pending += [(named + 1, end), (start, named)]
+            else:
+                pending += [((start + end) // 2, end), (start, (start + end) // 2)]
+            pending = [stretch for stretch in pending if stretch[0] < stretch[1]]
         return found
 
-    @property
+    @cached_property
+    def _has_maps(self) -> bool:
+        return any(has_map(column.type) for column in self.columns)
+
+    @cached_property
     def _schema(self) -> pa.Schema:
         return pa.schema(
             [(name, _wire(column.type)) for name, column in zip(self.names, self.columns, strict=True)]
@@ -137,15 +147,14 @@ class _JsonFile:
 
     def _table(self, data: bytes) -> pa.Table | str:
         """The rows of a block, or what Arrow says against it."""
-        schema = self._schema
-        if any(has_map(column.type) for column in self.columns):
+        if self._has_maps:
             data = maps_as_entries(data, [(n, c.type) for n, c in zip(self.names, self.columns, strict=True)])
         try:
             return arrow_json.read_json(
                 pa.BufferReader(data),
                 read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 parse_options=arrow_json.ParseOptions(
-                    explicit_schema=schema, unexpected_field_behavior="ignore", newlines_in_values=False
+                    explicit_schema=self._schema, unexpected_field_behavior="ignore", newlines_in_values=False
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -174,9 +183,15 @@ class _JsonFile:
                 self.keys.unseen.discard(column.name)
 
     def _flaw(self, data: bytes, records: Records, index: int) -> Flaw:
+        found = self._diagnosis(data, records, index)
+        if found is not None:
+            return found
+        message = self._table(data[records.starts[index] : records.ends[index]])
+        return Flaw(f"the row cannot be read: {_ROW.sub('', str(message)).strip()}")
+
+    def _diagnosis(self, data: bytes, records: Records, index: int) -> Flaw | None:
         line = data[records.starts[index] : records.ends[index]]
-        found = diagnosis(line, dict(zip(self.names, self.columns, strict=True)))
-        return found or Flaw(f"the row cannot be read: {_ROW.sub('', str(self._table(line))).strip()}")
+        return diagnosis(line, dict(zip(self.names, self.columns, strict=True)))
 
 
 def _spelling(file: Path, name: str, found: set[str]) -> str:

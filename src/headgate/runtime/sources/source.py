@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
-from headgate.model.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, is_timestamp, spark_name
+from headgate.model.types import DATE, is_timestamp, spark_name
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.bytestream import unreadable
 from headgate.runtime.sources.conform import conform
@@ -28,11 +28,6 @@ from headgate.runtime.sources.piece import Format, Piece
 from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, shown
 
 _CHUNK_BYTES = 1 << 28
-_EXAMPLES = {
-    DATE: "2025-01-31",
-    TIMESTAMP: "2025-01-31 23:59:59.5 or 2025-01-31T23:59:59Z",
-    TIMESTAMP_NTZ: "2025-01-31 23:59:59.5",
-}
 
 
 @dataclass
@@ -43,7 +38,6 @@ class ReadState:
     bytes: int = 0
 
 
-@dataclass(frozen=True)
 class FileSource:
     """The files of a stream or table, found and checked to be there; the rows come when `chunks` is walked.
 
@@ -51,26 +45,20 @@ class FileSource:
     dealt with alike; but if no file can be read at all, that is an error in any case.
     """
 
-    definition: StreamDef | TableDef
-    base: Path
-    rows_per_chunk: int
-    on_bad_row: RejectPolicy
-    files: tuple[Path, ...] = field(init=False)
-    total_bytes: int = field(init=False)
-    _format: Format = field(init=False, repr=False)
-    _state: ReadState = field(init=False, repr=False, default_factory=ReadState)
-    _rejects: RejectState = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.rows_per_chunk < 1:
-            raise ValueError(f"a chunk has at least one row, not {self.rows_per_chunk}")
-        options = read_options(self.definition)
-        files = find_files(options.path, self.base)
-        set_once = object.__setattr__
-        set_once(self, "files", files)
-        set_once(self, "total_bytes", sum(_size(file) for file in files))
-        set_once(self, "_format", _format(options, self.definition.columns))
-        set_once(self, "_rejects", RejectState(self.on_bad_row, self.definition.name))
+    def __init__(
+        self, definition: StreamDef | TableDef, base: Path, *, rows_per_chunk: int, on_bad_row: RejectPolicy
+    ) -> None:
+        if rows_per_chunk < 1:
+            raise ValueError(f"a chunk has at least one row, not {rows_per_chunk}")
+        options = read_options(definition)
+        self.definition = definition
+        self.files = find_files(options.path, base)
+        self.total_bytes = sum(_size(file) for file in self.files)
+        self._rows_per_chunk = rows_per_chunk
+        self._stops = on_bad_row.stops
+        self._format = _format(options, definition.columns)
+        self._rejects = RejectState(on_bad_row, definition.name)
+        self._state = ReadState()
 
     @property
     def bytes_read(self) -> int:
@@ -97,27 +85,30 @@ class FileSource:
 
         A chunk is also shorter where rows are very large. A source without rows gives one empty chunk.
         """
-        empty = pl.DataFrame(
-            schema={column.name: polars_type(column.type) for column in self.definition.columns}
-        )
-        waiting, held, given = [empty], 0, False
+        waiting: list[pl.DataFrame] = []
+        held, given = 0, False
         for frame in self._frames():
             waiting.append(frame)
             held += frame.height
-            while held and (held >= self.rows_per_chunk or _large(waiting)):
-                whole = pl.concat(waiting, rechunk=True)
-                yield whole.head(self.rows_per_chunk)
-                waiting = [whole.slice(self.rows_per_chunk)]
+            while held and (held >= self._rows_per_chunk or _large(waiting)):
+                whole = waiting[0] if len(waiting) == 1 else pl.concat(waiting, rechunk=True)
+                yield whole.head(self._rows_per_chunk)
+                waiting = [whole.slice(self._rows_per_chunk)]
                 held, given = waiting[0].height, True
-        if held or not given:
+        if held:
             yield pl.concat(waiting, rechunk=True)
+        elif not given:
+            yield pl.DataFrame(
+                schema={column.name: polars_type(column.type) for column in self.definition.columns}
+            )
 
     def _frames(self) -> Iterator[pl.DataFrame]:
         """The good rows of every file."""
+        self._state = ReadState()
         done = 0
         for file in self.files:
             try:
-                for piece in self._format.pieces(file, self.rows_per_chunk, stops=self.on_bad_row.stops):
+                for piece in self._format.pieces(file, self._rows_per_chunk, stops=self._stops):
                     frame = self._good_rows(file, piece)
                     self._state.rows += frame.height
                     self._state.bytes = done + piece.bytes_read
@@ -149,8 +140,7 @@ class FileSource:
         failed = reduce(np.logical_or, [mask for _, mask in failures])
         bad = np.flatnonzero(failed)
         unfit = [
-            self._unfit(file, piece, failures, index)
-            for index in bad[: 1 if self.on_bad_row.stops else None].tolist()
+            self._unfit(file, piece, failures, index) for index in bad[: 1 if self._stops else None].tolist()
         ]
         self._rejects.refuse(sorted([*piece.broken, *unfit], key=lambda each: each.row or 0))
         return frame.filter(~pl.Series(failed))
@@ -204,8 +194,13 @@ def _series(array: pa.Array, column: Column) -> pl.Series:
 
 def _reason(value: pa.Scalar, column: Column) -> str:
     reason = f"{shown(_written(value))} is not of type {spark_name(column.type)}"
-    if is_timestamp(column.type) or column.type == DATE:
-        return f"{reason} (of the years 1 to 9999, such as {_EXAMPLES[column.type]})"
+    if column.type == DATE:
+        return f"{reason} (of the years 1 to 9999, such as 2025-01-31)"
+    if is_timestamp(column.type):
+        zone = "Z" if column.type.tz else ""
+        return (
+            f"{reason} (of the years 1 to 9999, such as 2025-01-31 23:59:59.5 or 2025-01-31T23:59:59{zone})"
+        )
     return reason
 
 

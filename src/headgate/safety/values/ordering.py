@@ -1,7 +1,7 @@
 """Locally totally ordered queries: a conjunction split by filters until every stream's attributes are in
 order.
 
-The Memory document (section 5, Definition 5.1 and the theorem after it): a query is the disjoint union of
+The Memory document, section 5: a query is the disjoint union of
 the queries got by adding filters that order each stream's attributes together with all constants, and over
 distinct streams it is computable in bounded memory exactly if each of those is, for a filter costs no
 memory.

@@ -18,12 +18,11 @@ def failure_of_ordered(
 ) -> Failure | None:
     """The condition that a locally totally ordered query breaks; None if it is computable in bounded memory.
 
+    Not for a single stream with duplicates kept, which needs no memory at all.
     Memory document, section 5.1 (duplicates kept) and 5.2 (removed). Sufficient: what is left after filters are
     bounded attributes, to be counted or listed, and with duplicates removed one extreme row for each of their values.
     Necessary: a broken condition gives arbitrarily many rows that later rows can tell apart (`witness`).
     """
-    if not distinct and len({attribute.stream for attribute in closure.attributes}) <= 1:
-        return None
     return (
         projection_failure(closure, projection)
         or equality_failure(closure)
@@ -100,7 +99,7 @@ def failure_by_definition(query: SpjQuery) -> Failure | None:
     Memory document, section 5: exact where no stream occurs twice, and exponential in the number of attributes.
     """
     closure = close(query)
-    if closure is None:
+    if closure is None or (len(query.streams) == 1 and not query.distinct):
         return None
     for part in orderings(closure):
         failure = failure_of_ordered(part, query.projection, distinct=query.distinct)

@@ -2,7 +2,8 @@
 
 Memory document, electronic appendix. Rows r1 … rn arrive first, on one stream; any subset of them is a
 possible history. Probe k, one row on each other stream, makes the answers of two histories differ if k is
-the last place in which they do. So 2ⁿ histories need different states, n bits (of a self join, those of one size, which are almost as many):
+the last place in which they do. So 2ⁿ histories need different states, n bits; of a self join those of one
+size, which are almost as many:
 
 ```
 A of the rows          1        3        5          π σ(B < A) S×T, duplicates kept
@@ -21,6 +22,7 @@ from headgate.safety.values.answers import Row, answer
 from headgate.safety.values.copies import Solution, solve_copies
 from headgate.safety.values.failure import Condition, Failure
 from headgate.safety.values.query import Comparison, Operator, SpjQuery
+from headgate.safety.values.verdict import judge
 
 History = frozenset[int]
 """The places in a witness's rows that have arrived."""
@@ -75,7 +77,13 @@ class Witness:
         )
 
 
-def find_witness(query: SpjQuery, failure: Failure, count: int) -> Witness | None:
+def find_witness(query: SpjQuery, count: int) -> Witness | None:
+    """A witness with `count` rows that a query is not computable in bounded memory; None if it is, or none is known."""
+    failure = judge(query).failure
+    return None if failure is None else build_witness(query, failure, count)
+
+
+def build_witness(query: SpjQuery, failure: Failure, count: int) -> Witness | None:
     """A witness with `count` rows for a failure of a query; None if this failure gives none.
 
     There is one for every exact refusal (`verdict.Verdict`) that breaks one of the three conditions, except for a few

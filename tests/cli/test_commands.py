@@ -1,0 +1,242 @@
+"""The commands: what they say about themselves, their options, pipes and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.door import headgate
+
+from headgate.cli.main import app
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
+REFUSED = (
+    "CREATE STREAM s (ts TIMESTAMP, a BIGINT) TIMESTAMP BY ts;\nCREATE QUERY q AS SELECT DISTINCT a FROM s;\n"
+)
+
+
+def started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Runs `headgate` as a program of its own, its output going into pipes."""
+    return subprocess.run(
+        [sys.executable, "-m", "headgate.cli.main", *map(str, arguments)],
+        capture_output=True,
+        env=os.environ | environment,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Path:
+    file = tmp_path / "refused.cql"
+    file.write_text(REFUSED, encoding="utf-8")
+    return file
+
+
+# -- help -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(command: str) -> None:
+    outcome = headgate(command, "--help")
+    words = " ".join(outcome.out.split())
+    assert outcome.code == 0
+    assert "Example" in words
+    assert f"headgate {command}" in words.split("Example", 1)[1]
+
+
+def test_help_lists_the_commands() -> None:
+    assert all(command in headgate("--help").out for command in COMMANDS)
+    assert {"check", "explain"} <= set(COMMANDS)
+
+
+def test_an_unknown_command_is_bad_input() -> None:
+    outcome = headgate("explane", "f.cql")
+    assert outcome.code == 2
+    assert "explain" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["explain", "f.cql", "--format", "pdf"], ["check", "--nosuch"]]
+)
+def test_wrong_usage_is_bad_input(arguments: list[str]) -> None:
+    assert headgate(*arguments).code == 2
+
+
+# -- exit codes -----------------------------------------------------------------------------------
+
+
+def test_check_leaves_0_when_all_is_bounded() -> None:
+    outcome = headgate("check", EXAMPLES / "network.cql")
+    assert outcome.code == 0
+    assert outcome.out.startswith(
+        "bounded  query1_ftp\n  ✓ istream over a, b: window, rows leave after 2000 SECONDS\n"
+    )
+
+
+def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
+    outcome = headgate("check", refused)
+    assert (outcome.code, outcome.err) == (1, "")
+    assert (
+        outcome.out
+        == "refused  q\n  ✗ distinct over s: not bounded, s has no window, so every row of it stays\n"
+    )
+
+
+def test_check_json(refused: Path) -> None:
+    outcome = headgate("check", refused, "--format", "json")
+    assert outcome.code == 1
+    (query,) = json.loads(outcome.out)["queries"]
+    assert (query["name"], query["verdict"]) == ("q", "unbounded")
+    assert [
+        (state["operator"], state["stream"], state["bounded"], state["by"]) for state in query["states"]
+    ] == [("distinct", "s", False, "none")]
+
+
+def test_explain_leaves_0_even_for_what_check_refuses(refused: Path) -> None:
+    assert headgate("explain", refused).code == 0
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_missing_file(command: str, tmp_path: Path) -> None:
+    outcome = headgate(command, tmp_path / "nosuch.cql")
+    assert outcome.code == 2
+    assert outcome.err.startswith(
+        f"error[HG001]: cannot read {tmp_path}/nosuch.cql: No such file or directory\n"
+    )
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    outcome = headgate("check", tmp_path)
+    assert outcome.code == 2
+    assert "Is a directory" in outcome.err
+
+
+# -- options --------------------------------------------------------------------------------------
+
+
+def test_one_query_of_many() -> None:
+    outcome = headgate("explain", EXAMPLES / "network.cql", "--query", "query3", "-q", "QUERY2_pairs")
+    assert [line.split()[0] for line in outcome.out.splitlines() if "answer" in line and "cost" in line] == [
+        "query3",
+        "query2_pairs",
+    ]
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_an_unknown_query(command: str) -> None:
+    outcome = headgate(command, EXAMPLES / "network.cql", "--query", "query33")
+    assert outcome.code == 2
+    assert outcome.err == "error[HG201]: there is no query query33\n  help: did you mean query3?\n"
+
+
+def test_the_canonical_text() -> None:
+    outcome = headgate("explain", EXAMPLES / "auction.cql", "--format", "cql")
+    assert outcome.code == 0
+    assert (
+        "CREATE QUERY active_bidders AS\nSELECT ISTREAM(DISTINCT bidder)\nFROM bids [RANGE 1 MINUTE]\nWHERE NOT closing;\n"
+        in (outcome.out)
+    )
+
+
+def test_alternatives_are_shown_on_request() -> None:
+    file = EXAMPLES / "network.cql"
+    assert "alternative 1 of 1" not in headgate("explain", file, "-q", "query4").out
+    assert "alternative 1 of 1" in headgate("explain", file, "-q", "query4", "--alternatives").out
+
+
+STATISTICS = {
+    "streams: [S1]": "streams must be a mapping",
+    "- a": "the file must be a mapping",
+    "streams: {S9: {rate: 1}}": "streams.S9: no such stream or table\n  help: did you mean S1?",
+    "streams: {S1: {rat: 1}}": "streams.S1: unknown entry rat",
+    "streams: {S1: {rate: fast}}": "streams.S1.rate must be a number from 0 to 1e+15, not 'fast'",
+    "streams: {S1: {rate: -1}}": "streams.S1.rate must be a number from 0 to 1e+15, not -1",
+    "streams: {S1: {rate: .inf}}": "streams.S1.rate must be a number from 0 to 1e+15, not inf",
+    "streams: {S1: {rate: .nan}}": "streams.S1.rate must be a number from 0 to 1e+15, not nan",
+    "streams: {S1: {rate: true}}": "streams.S1.rate must be a number from 0 to 1e+15, not True",
+    "streams: {S1: {distinct: {b: 5}}}": "streams.S1.distinct.b: no such column",
+    "streams: {S1: {distinct: {a: 0}}}": "streams.S1.distinct.a must be a number from 1 to 1e+15, not 0",
+    "streams: {S1: 5}": "streams.S1 must be a mapping",
+    "streams: {S1: {": "stats.yaml:1:16: error[HG001]: this is not YAML: ",
+    "a: b: c": "stats.yaml:1:5: error[HG001]: this is not YAML: mapping values are not allowed here",
+    "streams: 2026-13-45": "this is not YAML that can be read",
+    "[" * 5000: "this is not YAML that can be read",
+}
+
+
+@pytest.mark.parametrize("text", STATISTICS, ids=range(len(STATISTICS)))
+def test_bad_statistics(text: str, tmp_path: Path) -> None:
+    stats = tmp_path / "stats.yaml"
+    stats.write_text(text, encoding="utf-8")
+    outcome = headgate("explain", EXAMPLES / "join_order_5_3.cql", "--stats", stats)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert STATISTICS[text] in outcome.err
+    assert "stats.yaml" in outcome.err
+
+
+def test_missing_statistics(tmp_path: Path) -> None:
+    outcome = headgate("explain", EXAMPLES / "join_order_5_3.cql", "--stats", tmp_path / "nosuch.yaml")
+    assert outcome.code == 2
+    assert "nosuch.yaml: No such file" in outcome.err
+
+
+# -- terminals and pipes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_pipe_gets_no_colours(command: str) -> None:
+    done = started(command, EXAMPLES / "network.cql")
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert "query4" in done.stdout.decode()
+
+
+def test_a_terminal_gets_colours() -> None:
+    assert b"\x1b[" in started("explain", EXAMPLES / "network.cql", FORCE_COLOR="1", TERM="xterm").stdout
+
+
+def test_long_lines_are_not_folded() -> None:
+    done = started("explain", EXAMPLES / "linear_road.cql", COLUMNS="40")
+    assert max(len(line) for line in done.stdout.decode().splitlines()) > 100
+
+
+def test_a_terminal_without_unicode() -> None:
+    done = started("check", EXAMPLES / "network.cql", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert b"? istream over a, b" in done.stdout
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("form", ["text", "json", "svg"])
+def test_a_reader_that_goes_away_is_no_error_message(form: str) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [
+        sys.executable,
+        "-m",
+        "headgate.cli.main",
+        "explain",
+        str(EXAMPLES / "network.cql"),
+        "--format",
+        form,
+    ]
+    done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, timeout=120, check=False)
+    os.close(write_end)
+    assert done.stderr == b""
+
+
+def test_bad_input_as_a_program(tmp_path: Path) -> None:
+    file = tmp_path / "f.cql"
+    file.write_text("SELECT a FROM nosuch", encoding="utf-8")
+    done = started("check", file)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Traceback" not in done.stderr
+    assert (
+        f"{file}:1:15: error[HG201]: there is no stream, table or query named nosuch".encode() in done.stderr
+    )
