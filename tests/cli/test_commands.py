@@ -74,9 +74,10 @@ def test_wrong_usage_is_bad_input(arguments: list[str]) -> None:
 def test_check_leaves_0_when_all_is_bounded() -> None:
     outcome = headgate("check", EXAMPLES / "network.cql")
     assert outcome.code == 0
-    assert outcome.out.startswith(
-        "bounded  query1_ftp\n  ✓ istream over a, b: window, rows leave after 2000 SECONDS\n"
-    )
+    assert outcome.out.splitlines()[:2] == [
+        "bounded  query1_ftp",
+        "  ✓ istream over a, b: window, rows leave after 2000 SECONDS",
+    ]
 
 
 def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
@@ -138,22 +139,25 @@ def test_an_unknown_query(command: str) -> None:
 def test_the_canonical_text() -> None:
     outcome = headgate("explain", EXAMPLES / "auction.cql", "--format", "cql")
     assert outcome.code == 0
-    assert (
-        "CREATE QUERY active_bidders AS\nSELECT ISTREAM(DISTINCT bidder)\nFROM bids [RANGE 1 MINUTE]\nWHERE NOT closing;\n"
-        in (outcome.out)
-    )
+    expected = """
+CREATE QUERY active_bidders AS
+SELECT ISTREAM(DISTINCT bidder)
+FROM bids [RANGE 1 MINUTE]
+WHERE NOT closing;
+"""
+    assert expected in outcome.out
 
 
 def test_alternatives_are_shown_on_request() -> None:
     file = EXAMPLES / "network.cql"
-    assert "alternative 1 of 1" not in headgate("explain", file, "-q", "query4").out
-    assert "alternative 1 of 1" in headgate("explain", file, "-q", "query4", "--alternatives").out
+    assert "alternative 1 of " not in headgate("explain", file, "-q", "query4").out
+    assert "alternative 1 of " in headgate("explain", file, "-q", "query4", "--alternatives").out
 
 
 STATISTICS = {
     "streams: [S1]": "streams must be a mapping",
     "- a": "the file must be a mapping",
-    "streams: {S9: {rate: 1}}": "streams.S9: no such stream or table\n  help: did you mean S1?",
+    "streams: {S9: {rate: 1}}": "streams.S9: no such stream or table\n  help: did you mean S4?",
     "streams: {S1: {rat: 1}}": "streams.S1: unknown entry rat",
     "streams: {S1: {rate: fast}}": "streams.S1.rate must be a number from 0 to 1e+15, not 'fast'",
     "streams: {S1: {rate: -1}}": "streams.S1.rate must be a number from 0 to 1e+15, not -1",

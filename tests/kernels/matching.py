@@ -76,7 +76,7 @@ def cases(
         equal = all(left[i] == right[j] and (null_equal or left[i] is not None) for i, j in columns)
         return equal and holds(left, right)
 
-    left_endings, right_endings = (shape == "STR" or draw(st.booleans()) for shape in shapes)
-    kernel = kind(LEFT, RIGHT, keys, residual, null_equal, left_endings, right_endings)
+    endings = shapes[1] == "STR" or draw(st.booleans())
+    kernel = kind(LEFT, RIGHT, keys, residual, null_equal, endings)
     left, right = (draw(stream(shape, payloads, most=8)) for shape in shapes)
     return Case(kernel, left, right, matches)

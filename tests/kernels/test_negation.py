@@ -26,7 +26,7 @@ def said(kernel: Negation, left: list[Row], right: list[Row], stops: list[int]) 
 
 @pytest.mark.parametrize("endings", [True, False])
 def test_a_match_ends_a_row_and_its_death_brings_it_back(endings: bool) -> None:
-    kernel = Negation(L, R, KEYS, left_endings=endings, right_endings=endings)
+    kernel = Negation(L, R, KEYS, right_endings=endings)
     left: list[Row] = [(("a",), 1, 12, 1)]
     right: list[Row] = [(("a",), 3, 6, 1), (("a",), 5, 9, 1)]
     expected = [(("a",), 1, 12, 1), (("a",), 3, 12, -1), (("a",), 9, 12, 1)]
@@ -75,7 +75,7 @@ def test_the_largest_x_of_each_key_is_the_row_without_a_larger_one() -> None:
 
 
 def test_a_row_whose_match_stays_for_ever_is_not_kept() -> None:
-    kernel = Negation(L, R, KEYS, left_endings=False, right_endings=False)
+    kernel = Negation(L, R, KEYS, right_endings=False)
     left: list[Row] = [(("a",), 1, NEVER, 1), (("a",), 7, NEVER, 1)]
     right: list[Row] = [(("a",), 5, NEVER, 1)]
     waiting, done = steps(kernel, [L, R], [left, right], [2])
@@ -85,14 +85,14 @@ def test_a_row_whose_match_stays_for_ever_is_not_kept() -> None:
 
 @pytest.mark.parametrize("endings", [True, False])
 def test_a_row_that_outlives_its_match_by_an_instant_comes_back_for_it(endings: bool) -> None:
-    kernel = Negation(L, R, KEYS, left_endings=endings, right_endings=endings)
+    kernel = Negation(L, R, KEYS, right_endings=endings)
     left: list[Row] = [(("a",), 1, 7, 1)]
     right: list[Row] = [(("a",), 2, 6, 1)]
     assert said(kernel, left, right, [1, 3, 5])[-1] == (("a",), 6, 7, 1)
 
 
 def test_a_restored_state_knows_that_a_match_died_in_a_step_that_wrote_nothing() -> None:
-    kernel = Negation(L, R, KEYS, left_endings=False, right_endings=False)
+    kernel = Negation(L, R, KEYS, right_endings=False)
     left: list[Row] = [(("a",), 7, 9, 1)]
     right: list[Row] = [(("a",), 1, 5, 1), (("b",), 1, 20, 1)]
     done = list(steps(kernel, [L, R], [left, right], [2, 6], restored=True))

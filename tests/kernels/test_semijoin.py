@@ -21,7 +21,7 @@ KEYS = (("k", "rk"),)
 
 def sure() -> SemiJoin:
     """Over inputs without endings."""
-    return SemiJoin(L, R, KEYS, left_endings=False, right_endings=False)
+    return SemiJoin(L, R, KEYS, right_endings=False)
 
 
 def said(kernel: SemiJoin, left: list[Row], right: list[Row], stops: list[int]) -> list[Row]:
@@ -61,14 +61,14 @@ def test_a_null_key_matches_only_if_nulls_are_equal() -> None:
 
 
 def test_a_residual_is_asked_of_each_pair() -> None:
-    kernel = SemiJoin(LX, RX, KEYS, pl.col("rx") > pl.col("x"), left_endings=False, right_endings=False)
+    kernel = SemiJoin(LX, RX, KEYS, pl.col("rx") > pl.col("x"), right_endings=False)
     left: list[Row] = [(("a", 1), 1, 20, 1), (("a", 5), 1, 20, 1)]
     right: list[Row] = [(("a", 3), 2, 10, 1), (("a", 7), 4, 6, 1)]
     assert said(kernel, left, right, [1, 2, 3]) == [(("a", 1), 2, 10, 1), (("a", 5), 4, 6, 1)]
 
 
 def test_without_keys_any_right_row_will_do() -> None:
-    kernel = SemiJoin(L, R, (), left_endings=False, right_endings=False)
+    kernel = SemiJoin(L, R, (), right_endings=False)
     left: list[Row] = [(("a",), 1, 9, 1), (("b",), 4, 9, 1)]
     right: list[Row] = [(("z",), 3, 6, 1)]
     assert sorted(said(kernel, left, right, [2])) == [(("a",), 3, 6, 1), (("b",), 4, 6, 1)]
@@ -118,9 +118,7 @@ def test_the_answer_is_the_left_rows_with_a_match(
 
 @given(case=cases(SemiJoin, ENDLESS), stops=cuts)
 def test_inputs_without_endings_give_output_without_endings(case: Case, stops: list[int]) -> None:
-    kernel = SemiJoin(
-        LEFT, RIGHT, case.kernel.keys, case.kernel.residual, left_endings=False, right_endings=False
-    )
+    kernel = SemiJoin(LEFT, RIGHT, case.kernel.keys, case.kernel.residual, right_endings=False)
     for step in steps(kernel, [LEFT, RIGHT], [case.left, case.right], stops):
         assert all(sign == 1 for *_, sign in step.said)
 
@@ -134,7 +132,7 @@ def test_nothing_is_kept_when_everything_has_died(case: Case, stops: list[int]) 
 
 @given(case=cases(SemiJoin, ENDLESS), stops=cuts)
 def test_the_state_is_no_larger_than_what_lives(case: Case, stops: list[int]) -> None:
-    kernel = SemiJoin(LEFT, RIGHT, (("k", "rk"),), left_endings=False, right_endings=False)
+    kernel = SemiJoin(LEFT, RIGHT, (("k", "rk"),), right_endings=False)
     for step in steps(kernel, [LEFT, RIGHT], [case.left, case.right], stops):
         left, right = (contents(rows, step.clock.upto) for rows in (case.left, case.right))
         keys = {payload[0] for payload in right} - {None}

@@ -54,6 +54,10 @@ def test_a_header_may_be_quoted_and_begin_with_a_byte_order_mark(tmp_path: Path)
     assert rows(tmp_path, AB, csv(options=HEADER)) == [(1, "x")]
 
 
+def test_a_header_is_read_without_quoting_too(tmp_path: Path) -> None:
+    assert rows(write(tmp_path, 'a,"b\n1,x\n'), "a BIGINT", csv(options=f"{HEADER}, quote ''")) == [(1,)]
+
+
 def test_every_file_has_its_own_header(tmp_path: Path) -> None:
     write(tmp_path, "a,b\n1,x\n", "1.csv")
     write(tmp_path, "b,a,c\ny,2,?\n", "2.csv")
@@ -255,6 +259,16 @@ def test_a_bad_row_can_be_set_aside(tmp_path: Path, text: str | bytes, message: 
     assert refused[0]["file"].endswith("a.csv")
     assert message.rpartition(": ")[2] in refused[0]["reason"]
     assert refused[0]["text"]
+
+
+def test_a_row_without_time_is_bad_beside_one_whose_time_does_not_parse(tmp_path: Path) -> None:
+    write(tmp_path, '2025-01-31\n""\nsoon\n2025-01-31\n')
+    good, refused = rejected(tmp_path, "t TIMESTAMP", "TIMESTAMP BY t " + csv())
+    assert len(good) == 2
+    assert [(each["row"], each["reason"][:22]) for each in refused] == [
+        (2, "the event time is NULL"),
+        (3, "'soon' is not of type "),
+    ]
 
 
 def test_rejects_keep_the_text_of_the_row(tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ import polars as pl
 import pytest
 from tests.runtime.reading import csv, declare, jsonl, parquet, read, refusal, rows, source
 
+from headgate.language.parse import parse
 from headgate.model.errors import DeclarationError, HeadgateError, InputError, SetupError, UnsupportedError
-from headgate.plan.catalog import StreamDef
+from headgate.model.source import SourceText
+from headgate.plan.catalog import StreamDef, build_catalog
 from headgate.runtime.sources import FileSource, RejectPolicy, open_source
+from headgate.runtime.sources import source as sources
 from headgate.runtime.sources.files import find_files
 
 
@@ -175,6 +178,14 @@ def test_chunks_have_the_asked_number_of_rows_across_files(tmp_path: Path, chunk
     assert 0 < chunks[-1].height <= chunk
 
 
+def test_chunks_of_large_rows_are_shorter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_CHUNK_BYTES", 10_000)
+    for file in range(6):
+        (tmp_path / f"{file}.csv").write_text(f"{'x' * 4_000}\n")
+    chunks = list(source(tmp_path, "a STRING", csv("*.csv"), chunk=100).chunks())
+    assert [chunk.height for chunk in chunks] == [3, 3]
+
+
 def test_a_source_without_rows_gives_its_schema(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n")
     (chunk,) = source(tmp_path, "a BIGINT", csv(options="header 'true'")).chunks()
@@ -190,6 +201,13 @@ def test_progress_ends_at_the_size_of_the_files(tmp_path: Path) -> None:
     seen = [src.bytes_read for _ in src.chunks()]
     assert seen == sorted(seen)
     assert (src.bytes_read, src.rows_read, src.rejected_rows) == (1_800, 300, 0)
+
+
+def test_a_table_is_read_like_a_stream(base: Path) -> None:
+    text = SourceText("test", f"CREATE TABLE t (a BIGINT) {csv('data/*.csv')}")
+    (table,) = build_catalog(parse(text)).tables
+    (chunk,) = open_source(table, base, rows_per_chunk=5, on_bad_row=RejectPolicy.stop()).chunks()
+    assert chunk.rows() == [(1,), (1,)]
 
 
 def test_open_source_is_the_same(base: Path) -> None:

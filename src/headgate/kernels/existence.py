@@ -101,7 +101,7 @@ class Existence(ABC):
     """A left row counts while the right side has a match for it, or while it has none.
 
     `keys` pairs a left with a right column. `residual` reads columns of both sides, whose names are disjoint.
-    With `null_equal`, NULL keys match each other. An input that is said to have no endings must have none.
+    With `null_equal`, NULL keys match each other. `right_endings` says whether the right input may have any.
     """
 
     left_schema: Mapping[str, pl.DataType]
@@ -109,7 +109,6 @@ class Existence(ABC):
     keys: tuple[tuple[str, str], ...]
     residual: pl.Expr | None = None
     null_equal: bool = False
-    left_endings: bool = True
     right_endings: bool = True
 
     @property
@@ -141,8 +140,7 @@ class Existence(ABC):
     @cached_property
     def _matches(self) -> Distinct:
         schema = {**self.left_schema, _ANY_LEFT: pl.Int8()}
-        cut_short = self.right_endings or (self.residual is not None and self.left_endings)
-        form = "strict" if cut_short else self.sure_form
+        form = "strict" if self.right_endings else self.sure_form
         return Distinct({name: schema[name] for name in self._probe}, form)
 
     def initial(self) -> ExistenceState:
@@ -207,6 +205,9 @@ class Existence(ABC):
             ]
             return pl.DataFrame([*keys, *(right.frame.get_column(name) for name in LIFETIME_COLUMNS)])
         assert state.right is not None
+        if not self.right_endings:
+            # The ending of a left row leaves its probe as it was: there would still be a match for it.
+            left = Signed(rows_where(left.frame, left.sign > 0))
         found = [Batch.empty(self._matches.schema).frame]
         for match in state.left.probe(0, Probes(right.frame, self._keys[1], right.born, right.dies)):
             born, dies = _overlap(match.born, match.dies, right, match.probe)

@@ -50,7 +50,8 @@ class RowWindow:
     def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[Tail, Batch]:
         [batch] = inputs
         assert isinstance(state, Tail)
-        frame = batch.frame
+        # A join inside the plan hands its births over in the order in which it found them.
+        frame = _by_birth(batch.frame)
         born = frame[BORN].to_numpy()
         dies = np.full(len(born), NEVER)
         dies[: -self.count] = born[self.count :]
@@ -117,6 +118,12 @@ class PartitionedRowWindow:
         # Where a partition gets more than n rows, those that stay are not those that push.
         behind = at if np.array_equal(first, last) else slots.find(staying, columns)
         return slots.put(staying, behind), pushed, ended
+
+
+def _by_birth(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows in order of birth, those born together as they stood."""
+    born = frame[BORN].to_numpy()
+    return frame.sort(BORN, maintain_order=True) if np.any(born[1:] < born[:-1]) else frame
 
 
 def _ranks(codes: Ints) -> tuple[Ints, Ints]:

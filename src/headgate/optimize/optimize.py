@@ -47,8 +47,7 @@ class Optimized:
 
 def optimize(plan: Emit, statistics: Statistics) -> Optimized:
     """The cheapest plan that answers the same, with the alternatives it was compared with."""
-    ruled = apply_rules(plan)
-    candidates = [evaluate(each, statistics) for each in alternatives(ruled)]
+    candidates = [evaluate(each, statistics) for each in alternatives(plan)]
     ranked = sorted(candidates, key=lambda each: each.cost.total)
     return Optimized(ranked[0], tuple(ranked))
 
@@ -62,18 +61,24 @@ def apply_rules(plan: Emit) -> Emit:
 
 
 def alternatives(plan: Emit) -> list[Emit]:
-    """The plan itself and what the alternatives make of it, up to a limit, without repeats."""
-    found = [plan]
-    seen = {_shape(plan)}
-    for each in found:
+    """The plan itself and what the alternatives make of it, after all rules, up to a limit, without repeats.
+
+    Alternatives start from the normal form: rules put projections between the operators that they look at.
+    """
+    reached = [plan]
+    ruled = [apply_rules(plan)]
+    seen = {_shape(ruled[0])}
+    for each in reached:
         for alternative in ALTERNATIVES:
             for changed in alternative(each.input):
-                candidate = apply_rules(replace(each, input=changed))
-                shape = _shape(candidate)
-                if shape not in seen and len(found) < MOST_ALTERNATIVES:
+                candidate = replace(each, input=changed)
+                after = apply_rules(candidate)
+                shape = _shape(after)
+                if shape not in seen and len(ruled) < MOST_ALTERNATIVES:
                     seen.add(shape)
-                    found.append(candidate)
-    return found
+                    reached.append(candidate)
+                    ruled.append(after)
+    return ruled
 
 
 def evaluate(plan: Emit, statistics: Statistics) -> OptimizedPlan:

@@ -25,7 +25,7 @@ class Typed:
 
 def arithmetic_type(operator: type[exp.Expr], left: Scalar, right: Scalar) -> Typed | None:
     """How an operator combines two operands; None if it does not."""
-    a, b = left.type, right.type
+    a, b = _operand_type(left, right), _operand_type(right, left)
     if a == types.NULL and b == types.NULL:
         a = b = types.DOUBLE
     elif types.NULL in (a, b):
@@ -36,6 +36,14 @@ def arithmetic_type(operator: type[exp.Expr], left: Scalar, right: Scalar) -> Ty
     if types.is_numeric(a) and types.is_numeric(b):
         return _numeric(operator, a, b)
     return _temporal(operator, a, b)
+
+
+def _operand_type(value: Scalar, other: Scalar) -> pa.DataType:
+    """The operand's type; a whole constant beside a DECIMAL has no more digits than it is written with."""
+    literal = value.expression.this if isinstance(value.expression, exp.Cast) else value.expression
+    if types.is_integer(value.type) and pa.types.is_decimal(other.type) and isinstance(literal, exp.Literal):
+        return pa.decimal128(max(1, len(str(literal.this).lstrip("0"))), 0)
+    return value.type
 
 
 def _numeric(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Typed:
@@ -79,11 +87,9 @@ def _shape(dtype: pa.DataType) -> tuple[int, int]:
 def _temporal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Typed | None:
     if operator not in (exp.Add, exp.Sub):
         return None
-    if operator is exp.Add and a == types.INTERVAL:
-        a, b = b, a
-        if types.is_timestamp(a):
-            return Typed(types.INTERVAL, a, a)
-        return None
+    if operator is exp.Add and a == types.INTERVAL and b != types.INTERVAL:
+        turned = _temporal(operator, b, a)
+        return turned and Typed(turned.right, turned.left, turned.result)
     if b == types.INTERVAL:
         if types.is_timestamp(a):
             return Typed(a, b, a)

@@ -94,7 +94,9 @@ class ExpressionBinder:
                 return self._in(node)
             case exp.Like() | exp.ILike() | exp.RegexpLike():
                 left, right = (self.bind(side, expect=types.STRING) for side in (node.this, node.expression))
-                return Scalar(type(node)(this=left.expression, expression=right.expression), types.BOOLEAN)
+                matches = type(node)(this=left.expression, expression=right.expression)
+                # NOT LIKE comes as a mark on LIKE, not as a NOT around it.
+                return Scalar(exp.Not(this=matches) if node.args.get("negate") else matches, types.BOOLEAN)
             case exp.Neg():
                 inner = self._bind(node.this)
                 self._demand(types.is_numeric(inner.type), f"-{node.this.sql()} needs a number", inner, node)
@@ -156,12 +158,9 @@ class ExpressionBinder:
         if len(node.expressions) != 1 or not pa.types.is_list(holder.type):
             raise self._mismatch(f"[…] needs an ARRAY, not {types.spark_name(holder.type)}", node)
         index = self._integer(node.expressions[0])
-        bracket = exp.Bracket(
-            this=holder.expression,
-            expressions=[index.expression],
-            offset=node.args.get("offset"),
-            safe=node.args.get("safe"),
-        )
+        # element_at counts from 1, and sqlglot remembers it in these.
+        told = {key: node.args[key] for key in ("offset", "safe") if node.args.get(key) is not None}
+        bracket = exp.Bracket(this=holder.expression, expressions=[index.expression], **told)
         return Scalar(bracket, holder.type.value_type)
 
     def _interval(self, node: exp.Interval) -> Scalar:
@@ -186,8 +185,9 @@ class ExpressionBinder:
             raise self._mismatch(
                 f"{types.spark_name(inner.type)} cannot be cast to {types.spark_name(target)}", node
             )
-        kind = exp.TryCast if isinstance(node, exp.TryCast) else exp.Cast
-        return Scalar(kind(this=inner.expression, to=sql_type(target)), target)
+        if isinstance(node, exp.TryCast):
+            return Scalar(exp.TryCast(this=inner.expression, to=sql_type(target), safe=True), target)
+        return Scalar(exp.Cast(this=inner.expression, to=sql_type(target)), target)
 
     def _coerce(self, value: Scalar, target: pa.DataType, node: exp.Expr) -> Scalar:
         """The value as `target`, by an explicit cast where that loses nothing; else a type error."""
@@ -387,6 +387,11 @@ class ExpressionBinder:
                 if types.is_timestamp(value.type):
                     return value
                 return self._coerce(value, types.TIMESTAMP, node)
+            case "moment":
+                value = self._bind(node)
+                fits = types.is_timestamp(value.type) or value.type in (types.DATE, types.STRING)
+                self._demand(fits, "a date, a timestamp or text is needed", value, node)
+                return value
             case "date":
                 value = self._bind(node)
                 if types.is_timestamp(value.type):
@@ -412,15 +417,19 @@ class ExpressionBinder:
                 place=self.statement.place(node),
             )
         name = str(node.this) if isinstance(node, exp.Anonymous) else node.key
+        if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
+            name = node.sql_name().lower()
         if isinstance(node, exp.AggFunc):
             return UnsupportedError(
                 f"the aggregate {name.upper()} cannot stand here or is not supported",
                 remedy="aggregates are COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE, TOP, in SELECT and HAVING",
                 place=self.statement.place(node),
             )
+        if not isinstance(node, exp.Func):
+            return UnsupportedError(f"{_quote(node)} is not supported", place=self.statement.place(node))
         return UnsupportedError(
-            f"there is no function {name}" if isinstance(node, exp.Func) else f"{name} is not supported",
-            remedy=did_you_mean(name, known_names()) if isinstance(node, exp.Func) else None,
+            f"there is no function {name}",
+            remedy=did_you_mean(name, known_names()),
             place=self.statement.place(node),
         )
 

@@ -18,9 +18,10 @@ Result: TypeAlias = "pa.DataType | Callable[[Sequence[pa.DataType]], pa.DataType
 class Signature:
     """Kinds of the arguments by sqlglot's argument name, and the type of the result.
 
-    Kinds: `string`, `number`, `double`, `integer`, `date`, `timestamp`, `boolean`, `array`, `any`, `same` (all
-    arguments of that kind meet in one type) and `same_number` (in a number). Several with commas between them
-    are for one argument of a list each. `name` is the spelling that users know.
+    Kinds: `string`, `number`, `double`, `integer`, `date`, `timestamp`, `boolean`, `array`, `moment` (a date, a
+    timestamp or text that is one), `any`, `same` (all arguments of that kind meet in one type) and
+    `same_number` (in a number). Several with commas between them are for one argument of a list each. `name` is
+    the spelling that users know.
     """
 
     name: str
@@ -99,7 +100,7 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.Second: _part("second"),
     exp.TimestampTrunc: Signature("date_trunc", {"this": "timestamp"}, types.TIMESTAMP),
     exp.DateDiff: Signature("datediff", {"this": "date", "expression": "date"}, types.INT),
-    exp.TsOrDsToDate: Signature("to_date", {"this": "any"}, types.DATE),
+    exp.TsOrDsToDate: Signature("to_date", {"this": "moment"}, types.DATE),
     exp.Greatest: Signature("greatest", {"this": "same", "expressions": "same"}, _first),
     exp.Least: Signature("least", {"this": "same", "expressions": "same"}, _first),
     exp.Coalesce: Signature("coalesce", {"this": "same", "expressions": "same"}, _first),

@@ -45,11 +45,18 @@ def normalize(node: Node) -> Node:
 
 
 def split_conjunction(predicate: Scalar) -> list[Scalar]:
-    """The conjuncts of a bound predicate."""
-    if isinstance(predicate.expression, exp.And):
-        parts = [predicate.expression.this, predicate.expression.expression]
-        return [each for part in parts for each in split_conjunction(Scalar(part, types.BOOLEAN))]
-    return [predicate]
+    """The conjuncts of a bound predicate, left to right."""
+    found: list[Scalar] = []
+    pending = [predicate.expression]
+    while pending:
+        node = pending.pop()
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.And):
+            pending += [node.expression, node.this]
+        else:
+            found.append(Scalar(node, types.BOOLEAN))
+    return found
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ def _gather(node: Node) -> _Block:
             return replace(inner, outputs=outputs)
         case Join():
             members: list[Node] = []
-            predicates: list[Scalar] = [*_equalities(node), *node.residual]
+            predicates: list[Scalar] = []
             rename: dict[str, exp.Expr] = {}
             for member in node.members:
                 inner = _gather(member)
@@ -102,6 +109,7 @@ def _gather(node: Node) -> _Block:
                 members += inner.members
                 predicates += inner.predicates
                 rename.update({o.name: o.scalar.expression for o in inner.outputs or ()})
+            predicates += [part.replace(rename.get) for part in (*_equalities(node), *node.residual)]
             if not rename:
                 return _Block(tuple(members), tuple(predicates), None)
             outputs = tuple(

@@ -61,7 +61,18 @@ def _pull_up(join: Join) -> Iterator[Node]:
 
 
 def _negation_at_top(node: Node) -> Negation | None:
-    """The negation that a member is, unless something stands on it that must stay there."""
-    if isinstance(node, (Filter, Project)):
-        return None
-    return node if isinstance(node, Negation) else None
+    """The negation that a member is; what stands on it goes below it, if it keeps the columns that it asks about."""
+    match node:
+        case Negation():
+            return node
+        case Filter(input=Negation() as negation):
+            return replace(negation, left=replace(node, input=negation.left))
+        case Project(input=Negation() as negation):
+            names = {o.scalar.expression.name: o.name for o in node.outputs if o.scalar.is_column}
+            asked = {left for left, _ in negation.keys}.union(*(part.columns for part in negation.residual))
+            if asked - negation.right.names <= names.keys():
+                keys = tuple((names[left], right) for left, right in negation.keys)
+                residual = tuple(part.rename(names) for part in negation.residual)
+                left = replace(node, input=negation.left)
+                return replace(negation, left=left, keys=keys, residual=residual)
+    return None

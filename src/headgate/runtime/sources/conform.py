@@ -26,21 +26,21 @@ _DECIMAL_BITS = 128
 Rule = Callable[[pa.Array, pa.DataType], Converted]
 
 
-def mismatch(found: pa.DataType, declared: pa.DataType, forms: TextForms | None, path: str) -> str | None:
-    """Where and why a type cannot become another, None if it can; `forms` is given for formats made of text."""
+def mismatch(found: pa.DataType, declared: pa.DataType, path: str) -> str | None:
+    """Where and why a type that is not text for everything cannot become another; None if it can."""
     found = _plain(found)
     if pa.types.is_null(found):
         return None
     inner = _inner(found, declared)
     if inner is None:
-        if not types.is_nested(declared) and _rule(found, declared, forms) is not None:
+        if not types.is_nested(declared) and _rule(found, declared, None) is not None:
             return None
         return f"column {path} is declared {types.spark_name(declared)} but is {types.spark_name(found)}"
     for name, found_part, declared_part in inner:
         where = f"{path}.{name}"
         if found_part is None:
             return f"column {path} has no field {name}"
-        reason = mismatch(found_part, declared_part, forms, where)
+        reason = mismatch(found_part, declared_part, where)
         if reason is not None:
             return reason
     return None
@@ -49,7 +49,8 @@ def mismatch(found: pa.DataType, declared: pa.DataType, forms: TextForms | None,
 def conform(array: pa.Array, declared: pa.DataType, forms: TextForms | None) -> Converted:
     """A column in its declared type and a mask of the rows that hold a value which does not convert.
 
-    The types have been compared by `mismatch` before. A MAP becomes a list of its entries.
+    `forms` says how text is to be understood in formats that are made of it, and is None for others, whose types
+    have been compared by `mismatch` before. What does not convert becomes NULL, a MAP the list of its entries.
     """
     array = _decoded(array)
     if pa.types.is_null(array.type):
@@ -144,8 +145,8 @@ def _struct(
 def _list(array: pa.Array, convert: Callable[[pa.Array], Converted]) -> Converted:
     """A list whose items are converted all at once; a row fails if one of its items does."""
     items, bad = convert(array.flatten())
-    offsets = np.zeros(len(array) + 1, np.int32)
-    np.cumsum(pc.list_value_length(array).fill_null(0), out=offsets[1:])
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), items, mask=array.is_null())
     if bad is None:
         return lists, None

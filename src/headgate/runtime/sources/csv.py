@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -79,10 +80,13 @@ class _CsvFile:
         return replace(self, width=len(header), indexes=_indexes(file, header, self.columns)), end
 
     def _header(self, file: Path, data: bytes) -> list[str]:
+        quote = self.dialect.quote
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
         try:
             text = io.StringIO(self._plain(data).decode(), newline="")
+            separator = self.dialect.separator
             fields = next(
-                csv.reader(text, delimiter=self.dialect.separator, quotechar=self.dialect.quote, strict=True)
+                csv.reader(text, delimiter=separator, quotechar=quote, quoting=quoting, strict=True)
             )
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{file}, line 1: the header cannot be read: {error}") from error

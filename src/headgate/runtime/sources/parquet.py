@@ -111,7 +111,7 @@ def _indexes(file: Path, source: pq.ParquetFile, columns: tuple[Column, ...]) ->
         if folded.count(name) > 1:
             raise DataError(f"{file}: column {column.name} is there twice")
         index = folded.index(name)
-        reason = mismatch(schema.types[index], column.type, None, column.name)
+        reason = mismatch(schema.types[index], column.type, column.name)
         if reason is not None:
             raise DataError(f"{file}: {reason}", remedy="change the declaration, or convert the file")
         found.append(index)

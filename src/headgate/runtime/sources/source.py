@@ -86,15 +86,17 @@ class FileSource:
         A chunk is also shorter where rows are very large. A source without rows gives one empty chunk.
         """
         waiting: list[pl.DataFrame] = []
-        held, given = 0, False
+        held, size, given = 0, 0.0, False
         for frame in self._frames():
             waiting.append(frame)
             held += frame.height
-            while held and (held >= self._rows_per_chunk or _large(waiting)):
+            size += frame.estimated_size()
+            while held and (held >= self._rows_per_chunk or size > _CHUNK_BYTES):
                 whole = waiting[0] if len(waiting) == 1 else pl.concat(waiting, rechunk=True)
                 yield whole.head(self._rows_per_chunk)
-                waiting = [whole.slice(self._rows_per_chunk)]
-                held, given = waiting[0].height, True
+                waiting, given = [whole.slice(self._rows_per_chunk)], True
+                held = waiting[0].height
+                size *= held / whole.height
         if held:
             yield pl.concat(waiting, rechunk=True)
         elif not given:
@@ -129,7 +131,8 @@ class FileSource:
         for index, (column, array) in enumerate(zip(self.definition.columns, piece.columns, strict=True)):
             converted, failed = conform(array, column.type, self._format.forms)
             series.append(_series(converted, column))
-            if failed is None and self._is_time(column) and converted.null_count:
+            if self._is_time(column) and converted.null_count:
+                # What does not convert is NULL by now, too.
                 failed = converted.is_null().to_numpy(zero_copy_only=False)
             if failed is not None:
                 failures.append((index, failed))
@@ -173,10 +176,6 @@ def _format(options: FileOptions, columns: tuple[Column, ...]) -> Format:
             return JsonFormat.of(columns, options.forms)
         case _:
             return CsvFormat(columns, options.dialect, options.forms)
-
-
-def _large(frames: Sequence[pl.DataFrame]) -> bool:
-    return sum(frame.estimated_size() for frame in frames) > _CHUNK_BYTES
 
 
 def _size(file: Path) -> int:

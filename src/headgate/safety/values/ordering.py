@@ -1,10 +1,8 @@
-"""Locally totally ordered queries: a conjunction split by filters until every stream's attributes are in
-order.
+"""Locally totally ordered queries: a conjunction split by filters until every stream's attributes are in order.
 
-The Memory document, section 5: a query is the disjoint union of
-the queries got by adding filters that order each stream's attributes together with all constants, and over
-distinct streams it is computable in bounded memory exactly if each of those is, for a filter costs no
-memory.
+The Memory document, section 5: a query is the disjoint union of the queries got by adding filters that order
+each stream's attributes together with all constants. Over distinct streams it is computable in bounded memory
+exactly if each of those is, for a filter costs no memory.
 """
 
 from __future__ import annotations

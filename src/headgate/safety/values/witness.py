@@ -27,6 +27,7 @@ from headgate.safety.values.verdict import judge
 History = frozenset[int]
 """The places in a witness's rows that have arrived."""
 
+_TRIABLE = (Condition.PROJECTION, Condition.EQUALITY, Condition.INEQUALITY)
 _TRIAL = 5  # so many rows are tried out for a self join, where a row plays several parts at once
 
 
@@ -78,7 +79,7 @@ class Witness:
 
 
 def find_witness(query: SpjQuery, count: int) -> Witness | None:
-    """A witness with `count` rows that a query is not computable in bounded memory; None if it is, or none is known."""
+    """A witness with `count` rows that a query needs unbounded memory; None if it does not, or if none is known."""
     failure = judge(query).failure
     return None if failure is None else build_witness(query, failure, count)
 
@@ -89,6 +90,8 @@ def build_witness(query: SpjQuery, failure: Failure, count: int) -> Witness | No
     There is one for every exact refusal (`verdict.Verdict`) that breaks one of the three conditions, except for a few
     self joins; for a broken condition of MIN and MAX, answers are the extremes rather than the rows.
     """
+    if query.has_self_join and failure.condition not in _TRIABLE:
+        return None
     stream = failure.attributes[0].stream if failure.attributes else ""
     for steps in _chains(failure, stream):
         if query.has_self_join:
