@@ -34,8 +34,7 @@ def output_of(
     found = session.query(query)
     ready = runnable(found.bound, found.optimized, allow_unbounded=True, strategy=strategy)
     streams = [
-        (stream, _chunks(arrivals, stream.name, list(stream.columns)))
-        for stream in used_streams([ready])
+        (stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in used_streams([ready])
     ]
     given = {table.name: _table(tables[table.name], table.columns) for table in used_tables([ready])}
     run = LocalRun([ready], streams, given)
