@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
-from headgate.language.parse import LONGEST_TEXT, Statement, parse
+from headgate.language.decode import MOST_BYTES, decode
+from headgate.language.parse import Statement, parse
 from headgate.language.render import render_all
 from headgate.model.errors import InputError, NameResolutionError
 from headgate.model.source import SourceText
@@ -38,21 +39,11 @@ def read_text(path: str | Path) -> SourceText:
     file = Path(path)
     try:
         with file.open("rb") as stream:
-            data = stream.read(4 * LONGEST_TEXT + 1)
+            data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read {file}: {reason}", remedy="check the path") from error
-    if len(data) > 4 * LONGEST_TEXT:
-        raise InputError(
-            f"{file} is too long: at most {LONGEST_TEXT:,} characters are read",
-            remedy="split it into several files",
-        )
-    try:
-        return SourceText(str(file), data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{file} is not UTF-8 text (byte {error.start})", remedy="give a text file of CQL statements"
-        ) from error
+    return decode(str(file), data)
 
 
 class Session:

@@ -115,6 +115,12 @@ class TestGroups:
         said, _ = run(kernel, [Row((1, day), 0), Row((1, None), 0), Row((1, day), 0)])
         assert contents(said, 0) == {(day, 1, 2): 1, (None, 1, 1): 1}
 
+    def test_groups_without_results_are_the_different_keys(self) -> None:
+        said, _ = run(
+            over(pl.Int64()), [Row(("a", 1), 0, 5), Row(("a", 2), 1, 3), Row((None, 3), 2)], cuts=[1]
+        )
+        assert said == [Row(("a",), 0), Row((None,), 2), Row(("a",), 5, NEVER, -1)]
+
     def test_keys_with_one_hash_stay_apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def weak(frame: pl.DataFrame, columns: Any) -> Any:
             return frame.select(pl.lit(0, pl.UInt64).repeat_by(frame.height).explode()).to_series().to_numpy()

@@ -14,7 +14,8 @@ from headgate.session import Session
 BIDS = """
 CREATE STREAM items (ts TIMESTAMP, itemid BIGINT) TIMESTAMP BY ts;
 CREATE STREAM Bids (
-  ts TIMESTAMP, bidid BIGINT, ItemId BIGINT, increase DOUBLE CHECK (increase > 0), closing BOOLEAN, CHECK (bidid <> itemid)
+  ts TIMESTAMP, bidid BIGINT, ItemId BIGINT, increase DOUBLE CHECK (increase > 0), closing BOOLEAN,
+  CHECK (bidid <> itemid)
 )
   TIMESTAMP BY TS WITHIN INTERVAL 5 SECONDS
   KEY (bidid)

@@ -27,18 +27,25 @@ BAD = object()
 """Stands for a value that does not convert."""
 
 
+def series(array: pa.Array) -> pl.Series:
+    found = pl.from_arrow(array)
+    assert isinstance(found, pl.Series)
+    return found
+
+
 def literal(text: str, dtype: pa.DataType, forms: TextForms | None = None) -> Any:
     """What a text becomes, among neighbours that are NULL."""
     array, failed = read_literals(pa.array([None, text], pa.string()), dtype, forms or TextForms())
-    assert pl.from_arrow(array).dtype == polars_type(dtype)
+    assert series(array).dtype == polars_type(dtype)
     if failed is not None:
         assert failed.tolist() == [False, True]
         return BAD
-    return pl.from_arrow(array).to_list()[1]
+    return series(array).to_list()[1]
 
 
-def at(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=UTC)
+def at(year: int, month: int, day: int, *rest: int) -> datetime:
+    hour, minute, second, microsecond = (*rest, 0, 0, 0, 0)[:4]
+    return datetime(year, month, day, hour, minute, second, microsecond, UTC)
 
 
 INSTANTS = [
@@ -251,7 +258,7 @@ def test_what_a_text_becomes_does_not_depend_on_its_neighbours(
 ) -> None:
     def read(some: list[str | None]) -> list[Any]:
         array, failed = read_literals(pa.array(some, pa.string()), dtype, TextForms())
-        values = [repr(value) for value in pl.from_arrow(array).to_list()]
+        values = [repr(value) for value in series(array).to_list()]
         return [BAD if failed is not None and failed[i] else value for i, value in enumerate(values)]
 
     assert read(texts) == [read([text])[0] for text in texts]
@@ -328,12 +335,11 @@ def test_stored_values_in_declared_types(
     if sliced:
         array, values = array.slice(1), values[1:]
     converted, failed = conform(array, declared, None)
-    series = pl.from_arrow(converted)
-    assert isinstance(series, pl.Series)
-    assert series.cast(polars_type(declared)).dtype == polars_type(declared)
+    found = series(converted)
+    assert found.cast(polars_type(declared)).dtype == polars_type(declared)
     bad = [False] * len(values) if failed is None else failed.tolist()
     assert bad == [value is BAD for value in values]
-    assert [v for v, b in zip(series.to_list(), bad, strict=True) if not b] == [
+    assert [v for v, b in zip(found.to_list(), bad, strict=True) if not b] == [
         v for v in values if v is not BAD
     ]
 

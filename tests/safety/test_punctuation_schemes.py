@@ -100,6 +100,12 @@ def test_every_stream_that_could_bring_the_value_must_be_closed() -> None:
     assert counter_punctuations(three, Scheme.on("S1", "a")).open == ("S3",)
 
 
+def test_a_counter_punctuation_knows_no_more_than_the_punctuation() -> None:
+    wide = join("S1.a=S2.a, S1.b=S2.b", "S1(a), S2(a b)", streams="S1 S2")
+    assert not counter_punctuations(wide, Scheme.on("S1", "a")).possible
+    assert counter_punctuations(wide, Scheme.on("S2", "a", "b")).by == (Scheme.on("S1", "a"),)
+
+
 def test_one_closed_value_of_a_punctuation_is_enough() -> None:
     pair = join(TRIANGLE, "S1(A), S3(A C)")
     counter = counter_punctuations(pair, Scheme.on("S3", "A", "C"))

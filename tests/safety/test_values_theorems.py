@@ -68,6 +68,25 @@ def test_redundancy_through_a_constant_on_either_side() -> None:
     assert not is_redundant(closure, Comparison(B, "<", D))
 
 
+def test_two_weak_steps_stand_for_a_weak_one_but_not_for_a_strict_one() -> None:
+    streams = {"S": "A", "T": "D", "U": "F"}
+    weak = close(query("", "A<=D, D<=F", distinct=True, streams=streams))
+    strict = close(query("", "A<=D, D<=F, A<F", distinct=True, streams=streams))
+    assert weak is not None
+    assert strict is not None
+    assert is_redundant(weak, Comparison(A, "<=", Attribute("U", "F")))
+    assert not is_redundant(strict, Comparison(A, "<", Attribute("U", "F")))
+
+
+def test_an_attribute_sought_from_both_sides_counts_twice() -> None:
+    streams = {"S": "A", "T": "D", "U": "F"}
+    tried = query("", "D<A, A<F", distinct=True, streams=streams)
+    failure = judge(tried).failure
+    assert failure is not None
+    assert failure.attributes == (A,)
+    assert set(map(str, failure.predicates)) == {"T.D < S.A", "S.A < U.F"}
+
+
 def test_max_ref_and_min_ref() -> None:
     streams = {"S": "A B C", "T": "D E", "U": "F"}
     closure = close(query("", "D<A, A<B, B<F, D<F, C<E, C>0, E<9", distinct=True, streams=streams))

@@ -42,6 +42,13 @@ def test_the_refused_examples_have_witnesses(projection: str, predicates: str, d
     assert witness_of(tried, 5).tells_apart(tried)
 
 
+def test_a_value_between_two_others_has_a_witness() -> None:
+    tried = query("", "D<A, A<F", distinct=True, streams={"S": "A", "T": "D", "U": "F"})
+    found = witness_of(tried, 5)
+    assert found.stream == "S"
+    assert found.tells_apart(tried)
+
+
 def test_over_one_stream_the_row_itself_comes_again() -> None:
     tried = query("A", "A>10", distinct=True, streams={"S": "A B"})
     found = witness_of(tried, 4)

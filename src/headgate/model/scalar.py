@@ -73,7 +73,48 @@ class Scalar:
                 return node.this
             return node
 
-        return self.expression.copy().transform(bare).sql(dialect="spark")
+        return parenthesized(self.expression).transform(bare).sql(dialect="spark")
+
+
+_COMPARISONS = (
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Is, exp.In, exp.Like, exp.ILike, exp.RegexpLike),
+)
+_LEVELS: tuple[tuple[type[exp.Expr], ...], ...] = (
+    (exp.Or,),
+    (exp.And,),
+    (exp.Not,),
+    _COMPARISONS,
+    (exp.DPipe,),
+    (exp.Add, exp.Sub),
+    (exp.Mul, exp.Div, exp.IntDiv, exp.Mod),
+    (exp.Neg,),
+    (exp.Bracket, exp.Dot),
+)
+"""Operators from the loosest to the tightest; everything else holds its operands in parentheses of its own."""
+
+
+def parenthesized(expression: exp.Expr) -> exp.Expr:
+    """A copy that keeps its meaning as text: bound trees have no parentheses, text needs some."""
+    copy = expression.copy()
+    for node in list(copy.walk()):
+        level = _level(node)
+        if level == len(_LEVELS):
+            continue
+        compares = isinstance(node, _COMPARISONS)
+        joins = isinstance(node, (exp.And, exp.Or))
+        for key in ("this", "expression"):
+            operand = node.args.get(key)
+            if not isinstance(operand, exp.Expr):
+                continue
+            ties = _level(operand) == level and not joins and (key == "expression" or compares)
+            if _level(operand) < level or ties:
+                node.set(key, exp.Paren(this=operand))
+    return copy
+
+
+def _level(node: exp.Expr) -> int:
+    return next((index for index, kinds in enumerate(_LEVELS) if isinstance(node, kinds)), len(_LEVELS))
 
 
 def conjunction(parts: Iterable[Scalar]) -> Scalar:

@@ -61,19 +61,16 @@ class Histories:
     after: Ints
     """The multiplicity from the point of the change on."""
 
-    @property
-    def first_of_pair(self) -> Ints:
-        return np.searchsorted(self.pair, np.arange(self.pairs.size))
-
     def spans(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Each multiplicity while it lasts: pair, first point, point after the last one, multiplicity."""
         starts, ends = self.points.first[self.pairs.group], self.points.first[self.pairs.group + 1]
+        pairs = np.arange(self.pairs.size)
         until = np.empty_like(self.point)
         until[:-1] = self.point[1:]
-        until[np.searchsorted(self.pair, np.arange(self.pairs.size), side="right") - 1] = ends
-        pair = np.concatenate([np.arange(self.pairs.size), self.pair])
+        until[np.searchsorted(self.pair, pairs, side="right") - 1] = ends
+        pair = np.concatenate([pairs, self.pair])
         low = np.concatenate([starts, self.point])
-        high = np.concatenate([self.point[self.first_of_pair], until])
+        high = np.concatenate([self.point[np.searchsorted(self.pair, pairs)], until])
         count = np.concatenate([self.pairs.count, self.after])
         keep = (low < high) & (count > 0)
         return pair[keep], low[keep], high[keep], count[keep]
@@ -121,7 +118,7 @@ class Bag:
         return replace(self, pending=self.pending.add(rows, upto))
 
     def histories(self, changes: Changes, points: Points, groups: Ints) -> Histories:
-        """The histories of all pairs that change; `groups` are the names of the step's groups."""
+        """The histories of all pairs that change; `groups` are the numbers of the step's groups."""
         pair, point, change, pairs = _by_pair(changes, points)
         before = self.tally.counts(groups[pairs.group], pairs.codes)
         total = np.cumsum(change)
@@ -138,10 +135,12 @@ class Bag:
         changes = Entries(groups[pairs.group], pairs.codes, sums)
         return replace(self, tally=self.tally.add(changes, upto))
 
-    def nothing(self) -> Entries:
-        """No entries, of the right type."""
+    def held(self, groups: Ints) -> Entries:
+        """All that the step's groups hold, numbered as the step numbers them; costs as much as that is."""
         none = np.empty(0, dtype=np.int64)
-        return Entries(none, searchable(pl.Series(VALUE, [], dtype=code_type(self.dtype))), none)
+        nothing = Entries(none, searchable(pl.Series(VALUE, [], dtype=code_type(self.dtype))), none)
+        held = self.tally.of_groups(groups, nothing)
+        return Entries(np.searchsorted(groups, held.group), held.codes, held.count)
 
 
 def _by_pair(changes: Changes, points: Points) -> tuple[Ints, Ints, Ints, Entries]:

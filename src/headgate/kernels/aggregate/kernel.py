@@ -40,7 +40,6 @@ from headgate.kernels.aggregate.results import Evaluation
 from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments, Due, Step
 from headgate.kernels.aggregate.tally import GROUP
-from headgate.kernels.state.store import rows_at
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock, tick_at_or_after
 
@@ -135,8 +134,6 @@ class Aggregate:
         for argument, measure in self._measures.items():
             parts = measure.of_rows(step.frame[argument])
             columns |= {name: part * step.sign for name, part in parts.items()}
-        sums = step.at_points(columns)
-
         arguments = {
             argument: Arguments.of(step.frame[argument])
             for argument in {*state.bags, *(argument for argument, _ in state.frontiers)}
@@ -145,54 +142,44 @@ class Aggregate:
             argument: bag.histories(step.changes(argument, arguments[argument]), step.points, step.groups)
             for argument, bag in state.bags.items()
         }
-        for argument, history in histories.items():
-            _add_presences(sums, self._measures[argument], history)
-
-        start = ledger.unpacked(known.rows, tuple(self._measures.values()), known.place, step.groups.size)
-        zeros = np.zeros(step.groups.size, dtype=np.int64)
-        nothing = np.zeros(step.points.size, dtype=np.int64)
-        totals = {
-            name: step.points.running(sums.get(name, nothing), start.get(name, zeros))
-            for name in {**start, **sums}
-        }
+        totals = self._totals(step, known, columns, histories)
         evaluation = Evaluation(
             step.points,
             step.groups,
             totals,
             self._measures,
             state.bags,
+            {argument: state.bags[argument].held(step.groups) for argument in self._holistic},
             histories,
             {which: step.covers(arguments[which[0]], front) for which, front in state.frontiers.items()},
         )
-        results = pl.DataFrame(
-            [
-                evaluation.column(call).cast(call.result_type(self.schema)).alias(_result(number))
-                for number, call in enumerate(self.calls)
-            ]
-        )
+        results = [
+            evaluation.column(call).cast(call.result_type(self.schema)).alias(_result(number))
+            for number, call in enumerate(self.calls)
+        ]
         if self.keys:
             alive, was_alive = totals[ROWS] > 0, known.exists
         else:
             alive = np.full(step.points.size, False) if opens is None else step.points.at >= opens
             was_alive = known.exists & (opens is not None and opens <= step.after)
+        before = _placed(known, [result.name for result in results])
         keys = self._keys_of_groups(step, known, fresh)
-        output = self._output(step.points, keys, results, _placed(known, results.columns), alive, was_alive)
+        output = self._output(step.points, keys, results, before, alive, was_alive)
 
         last = step.points.first[1:] - 1
         at_last = {name: values[last] for name, values in totals.items()}
         record = pl.DataFrame(
             {
                 NUMBER: step.groups,
-                **{name: keys[name] for name in keys.columns},
+                **{key.name: key for key in keys},
                 **ledger.packed(at_last, tuple(self._measures.values()), step.groups.size),
-                **{name: results[name].gather(last) for name in results.columns},
+                **{result.name: result.gather(last) for result in results},
             }
         )
         stays = alive[last] if self.keys else np.ones(1, dtype=np.bool_)
-        later = step.announced(columns)
-        return AggregateState(
+        following = AggregateState(
             state.groups.write(record, known, stays, fresh, step.after, step.upto),
-            state.pending.add(later, step.upto),
+            state.pending.add(step.announced(columns), step.upto),
             {
                 argument: bag.advance(histories[argument], step.groups, step.upto).announce(
                     *step.announced_changes(arguments[argument]), step.upto
@@ -203,14 +190,30 @@ class Aggregate:
                 which: front.advance(step.frontier_rows(arguments[which[0]]), step.upto)
                 for which, front in state.frontiers.items()
             },
-        ), output
+        )
+        return following, output
+
+    def _totals(
+        self, step: Step, known: Known, columns: Columns, histories: Mapping[str, Histories]
+    ) -> Columns:
+        """The ledger at every point."""
+        sums = step.at_points(columns)
+        for argument, history in histories.items():
+            _add_presences(sums, self._measures[argument], history)
+        start = ledger.unpacked(known.rows, tuple(self._measures.values()), known.place, step.groups.size)
+        zeros = np.zeros(step.groups.size, dtype=np.int64)
+        nothing = np.zeros(step.points.size, dtype=np.int64)
+        return {
+            name: step.points.running(sums.get(name, nothing), start.get(name, zeros))
+            for name in {**start, **sums}
+        }
 
     def _output(
         self,
         points: Points,
-        keys: pl.DataFrame,
-        results: pl.DataFrame,
-        before: pl.DataFrame,
+        keys: Sequence[pl.Series],
+        results: Sequence[pl.Series],
+        before: Sequence[pl.Series],
         alive: Mask,
         was_alive: Mask,
     ) -> Batch:
@@ -218,28 +221,30 @@ class Aggregate:
         groups, size = was_alive.size, points.size
         previous = groups + np.arange(size) - 1
         previous[points.first[:-1]] = np.arange(groups)
-        rows = pl.concat([before, results])
-        prior = rows_at(rows, previous)
         prior_alive = np.concatenate([was_alive, alive])[previous]
         changed = np.zeros(size, dtype=np.bool_)
-        for name in results.columns:
-            changed |= results[name].ne_missing(prior[name]).to_numpy()
+        known = [pl.concat(both) for both in zip(before, results, strict=True)]
+        for values, result in zip(known, results, strict=True):
+            changed |= result.ne_missing(_gathered(values, previous)).to_numpy()
         announced = alive & (~prior_alive | changed)
         ended = np.zeros(size, dtype=np.bool_) if self.append else prior_alive & (~alive | changed)
         # In time order, two places for each point: what ends there, then what begins.
         order = np.argsort(points.at)
         said = np.flatnonzero(np.stack([ended[order], announced[order]], axis=1))
         point, sign = order[said >> 1], (said & 1) * 2 - 1
-        values = rows_at(rows, np.where(sign < 0, previous[point], groups + point))
-        owner = points.group[point]
-        payload = [*(keys[name].gather(owner) for name in keys.columns), *values.get_columns()]
-        frame = pl.DataFrame(
-            [column.alias(name) for column, name in zip(payload, self.output_schema, strict=True)]
-        )
+        source = np.where(sign < 0, previous[point], groups + point)
+        payload = [_gathered(key, points.group[point]) for key in keys]
+        payload += [_gathered(values, source) for values in known]
         lifetimes = {BORN: points.at[point], DIES: np.full(point.size, NEVER), SIGN: sign}
         return Batch(
-            frame.with_columns(
-                pl.Series(name, lifetimes[name]).cast(dtype) for name, dtype in LIFETIME_SCHEMA.items()
+            pl.DataFrame(
+                [
+                    *(column.alias(name) for column, name in zip(payload, self.output_schema, strict=True)),
+                    *(
+                        pl.Series(name, lifetimes[name]).cast(dtype)
+                        for name, dtype in LIFETIME_SCHEMA.items()
+                    ),
+                ]
             )
         )
 
@@ -248,19 +253,21 @@ class Aggregate:
         return {measure.argument: measure for measure in Measure.of(self.calls, self.schema)}
 
     @cached_property
+    def _holistic(self) -> tuple[str, ...]:
+        """Arguments of which a step has to see all values."""
+        holistic = (call.argument for call in self.calls if call.function in _HOLISTIC)
+        return tuple(dict.fromkeys(argument for argument in holistic if argument is not None))
+
+    @cached_property
     def _in_bags(self) -> tuple[str, ...]:
         """Arguments whose multiplicities are kept."""
+        counted = (
+            call.argument
+            for call in self.calls
+            if call.of_distinct or (self.endings and call.function in _EXTREMES)
+        )
         return tuple(
-            dict.fromkeys(
-                call.argument
-                for call in self.calls
-                if call.argument is not None
-                and (
-                    call.of_distinct
-                    or call.function in _HOLISTIC
-                    or (self.endings and call.function in _EXTREMES)
-                )
-            )
+            dict.fromkeys(argument for argument in (*self._holistic, *counted) if argument is not None)
         )
 
     @cached_property
@@ -289,15 +296,14 @@ class Aggregate:
             for number, key in enumerate(self.keys)
         )
 
-    def _keys_of_groups(self, step: Step, known: Known, fresh: Fresh) -> pl.DataFrame:
+    def _keys_of_groups(self, step: Step, known: Known, fresh: Fresh) -> list[pl.Series]:
         """The key of each group of the step."""
-        names = [_key(number) for number in range(len(self.keys))]
-        if not names:
-            return pl.DataFrame()
         place = np.concatenate([known.place, np.searchsorted(step.groups, fresh.number)])
-        return _at_places(
-            pl.concat([known.rows.select(names), fresh.keys.select(names)]), place, step.groups.size
-        )
+        names = [_key(number) for number in range(len(self.keys))]
+        return [
+            _at_places(pl.concat([known.rows[name], fresh.keys[name]]), place, step.groups.size)
+            for name in names
+        ]
 
 
 def _key(number: int) -> str:
@@ -308,15 +314,20 @@ def _result(number: int) -> str:
     return f"result{number}"
 
 
-def _placed(known: Known, names: Sequence[str]) -> pl.DataFrame:
-    return _at_places(known.rows.select(names), known.place, known.position.size)
+def _placed(known: Known, names: Sequence[str]) -> list[pl.Series]:
+    return [_at_places(known.rows[name], known.place, known.position.size) for name in names]
 
 
-def _at_places(rows: pl.DataFrame, place: Ints, size: int) -> pl.DataFrame:
-    """A frame of `size` rows with these rows at their places and NULLs elsewhere."""
-    index = np.full(size, rows.height)
-    index[place] = np.arange(rows.height)
-    return rows_at(rows if rows.height == size else pl.concat([rows, rows.clear(1)]), index)
+def _at_places(values: pl.Series, place: Ints, size: int) -> pl.Series:
+    """A column of `size` rows with these values at their places and NULLs elsewhere."""
+    index = np.full(size, values.len())
+    index[place] = np.arange(values.len())
+    return _gathered(values if values.len() == size else pl.concat([values, values.clear(1)]), index)
+
+
+def _gathered(values: pl.Series, index: Ints) -> pl.Series:
+    # Polars indexes with 32 bits; anything else it has to check and convert first.
+    return values.gather(pl.Series(index.astype(np.uint32)))
 
 
 def _add_presences(sums: Columns, measure: Measure, histories: Histories) -> None:

@@ -49,8 +49,9 @@ class Covers:
 class Evaluation:
     """All that is known of a step when its results are computed.
 
-    `totals` are the ledger's columns at the points; `histories` and `bags` (as before the step) are by
-    argument, `covers` by argument and by whether the largest is asked for.
+    `totals` are the ledger's columns at the points. By argument there are the bag before the step, what it
+    held of the step's groups (if some call needs that) and the histories; by argument and whether the largest
+    is asked for, what covers the points, unless the bag knows.
     """
 
     points: Points
@@ -58,6 +59,7 @@ class Evaluation:
     totals: Columns
     measures: Mapping[str, Measure]
     bags: Mapping[str, Bag]
+    held: Mapping[str, Entries]
     histories: Mapping[str, Histories]
     covers: Mapping[tuple[str, bool], Covers]
 
@@ -84,17 +86,11 @@ class Evaluation:
                 )
             case Function.MEDIAN | Function.QUANTILE:
                 histories = self.histories[call.argument]
-                return quantile(self._held(call.argument), histories, count, call.share, measure.dtype)
+                return quantile(self.held[call.argument], histories, count, call.share, measure.dtype)
             case Function.TOP:
                 assert isinstance(call.parameter, int)
                 histories = self.histories[call.argument]
-                return most_frequent(self._held(call.argument), histories, call.parameter, measure.dtype)
-
-    def _held(self, argument: str) -> Entries:
-        """What the groups of the step hold before it, its group as the step numbers groups."""
-        bag = self.bags[argument]
-        held = bag.tally.of_groups(self.groups, bag.nothing())
-        return Entries(np.searchsorted(self.groups, held.group), held.codes, held.count)
+                return most_frequent(self.held[call.argument], histories, call.parameter, measure.dtype)
 
     def _covers(self, argument: str, largest: bool) -> Covers:
         known = self.covers.get((argument, largest))

@@ -77,13 +77,13 @@ class Step:
         """The step with these rows and due changes; at `opening`, group 0 has a point in any case."""
         born, dies = frame[BORN].to_numpy(), frame[DIES].to_numpy()
         dying = np.flatnonzero(dies <= upto)
-        frames = [*due.ledger, *due.bags.values()]
+        pieces = [*due.ledger, *due.bags.values()]
         opened = np.array([] if opening is None else [opening], dtype=np.int64)
-        others = [*(frame[GROUP].cast(pl.Int64).to_numpy() for frame in frames), np.zeros_like(opened)]
+        others = [*(piece[GROUP].cast(pl.Int64).to_numpy() for piece in pieces), np.zeros_like(opened)]
         groups = np.unique(np.concatenate([rows.number, *others]))
         row_group = np.searchsorted(groups, rows.number)[rows.code]
         places = [row_group, row_group[dying], *(np.searchsorted(groups, other) for other in others)]
-        instants = [born, dies[dying], *(frame[AT].to_numpy() for frame in frames), opened]
+        instants = [born, dies[dying], *(piece[AT].to_numpy() for piece in pieces), opened]
         points, point = Points.of(np.concatenate(places), np.concatenate(instants), groups.size)
         parts = np.split(point, np.cumsum([place.size for place in places])[:-1])
         ledgers = 2 + len(due.ledger)

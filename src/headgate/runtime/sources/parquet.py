@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.model.errors import DataError
+from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.runtime.sources.bytestream import unreadable
@@ -48,6 +48,11 @@ class ParquetFormat:
                 place = partial(_place, before)
                 yield Piece([batch.column(name) for name in names], (), place, read)
                 before += batch.num_rows
+            if before != source.metadata.num_rows:
+                raise InputError(
+                    f"cannot read {file}: it has {before:,} rows and says {source.metadata.num_rows:,}",
+                    remedy="check that the file is complete",
+                )
 
     def finish(self, name: str) -> None:
         """Every file has been compared with the declaration on its own."""
