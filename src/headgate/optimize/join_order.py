@@ -19,7 +19,7 @@ from itertools import permutations, product
 EXHAUSTIVE_UP_TO = 6
 """Inputs; with more of them the heuristic decides."""
 
-MOST_ORDERS = 1000
+MOST_ORDERS = 300
 """Orders that the heuristic looks at: it moves up as many of the fast inputs as this allows, at most three."""
 
 _FAST_STREAMS_MOVED = 3
