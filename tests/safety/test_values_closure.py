@@ -21,9 +21,10 @@ D = Attribute("T", "D")
 
 
 WHOLE: list[Code] = list(range(-3, 9))
+# Around each constant, and beyond the outermost: whole numbers, and enough fractions between them.
 FINE: list[Code] = sorted(
-    {Fraction(n, 4) for n in range(-3, 12)}
-    | {Fraction(n, 4) for n in (-10, -6, 12, 16, 20, 21, 22, 23, 26, 30)}
+    {Fraction(n, 4) for n in range(-4, 12)}
+    | {Fraction(n, 4) for n in (-10, -8, -7, -6, 12, 14, 16, 18, 20, 21, 22, 23, 24, 26, 28, 30)}
 )
 
 
