@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headgate.linting.lint import lint
     from headgate.model.errors import HeadgateError
     from headgate.session import Query, Session
 
-__all__ = ["HeadgateError", "Query", "Session"]
+__all__ = ["HeadgateError", "Query", "Session", "lint"]
 __version__ = "0.1.0"
 
 
@@ -20,4 +21,8 @@ def __getattr__(name: str) -> Any:
         from headgate.model.errors import HeadgateError
 
         return HeadgateError
+    if name == "lint":
+        from headgate.linting.lint import lint
+
+        return lint
     raise AttributeError(f"module 'headgate' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import os
 import re
 import shlex
@@ -158,7 +159,16 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("block", [block for document in DOCUMENTS for block in blocks(document)], ids=str)
 def test_what_a_document_shows_is_true(block: Block, folder: Path) -> None:
+    if needs_spark(block) and (shutil.which("java") is None or importlib.util.find_spec("pyspark") is None):
+        pytest.skip("needs PySpark and Java, and one of them is missing")
     check(block, folder)
+
+
+def needs_spark(block: Block) -> bool:
+    """Whether a block runs a command that needs Spark."""
+    return block.language == "console" and any(
+        step.command.startswith("headgate lint ") for step in steps(block.text)
+    )
 
 
 def only_block(tmp_path: Path, text: str) -> Block:
