@@ -66,11 +66,18 @@ def test_notebooks_get_a_picture_and_terminals_a_tree() -> None:
 
 def test_check_exits_1_when_a_query_is_refused_and_0_when_none_is(tmp_path: Path) -> None:
     assert headgate("check", str(EXAMPLES / "quickstart.cql")).code == 0
-    done = headgate("check", str(EXAMPLES / "auction.cql"), "--format", "json")
+    assert headgate("check", str(EXAMPLES / "auction.cql")).code == 0
+    file = tmp_path / "half.cql"
+    file.write_text(
+        "CREATE STREAM s (ts TIMESTAMP, a BIGINT) TIMESTAMP BY ts;\n"
+        "CREATE QUERY grows AS SELECT DISTINCT a FROM s;\n"
+        "CREATE QUERY stays AS SELECT DISTINCT a FROM s [ROWS 5];\n",
+        encoding="utf-8",
+    )
+    done = headgate("check", str(file), "--format", "json")
     assert done.code == 1
     verdicts = {query["name"]: query["verdict"] for query in json.loads(done.out)["queries"]}
-    assert verdicts["active_bidders"] == "bounded"
-    assert verdicts["closing"] == "unbounded"
+    assert verdicts == {"grows": "unbounded", "stays": "bounded"}
 
 
 def test_a_query_that_does_not_exist(tmp_path: Path) -> None:

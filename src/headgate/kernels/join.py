@@ -35,6 +35,8 @@ import polars as pl
 from headgate.kernels.join_arrivals import Arrivals, arrive, can_match
 from headgate.kernels.join_partial import Partial
 from headgate.kernels.join_plan import EqualityClass, JoinPlan, plan_join
+from headgate.kernels.join_purge import Purge, Purging
+from headgate.kernels.kernel import State
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.store import (
     ENDS,
@@ -52,6 +54,7 @@ from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import Clock
 
 _RESULTS = "results/"
+_CLOSED = "closed."
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class JoinState:
     results: Endings | None
     steps: int = 0
     """Clock steps since the state was made or restored; only lazy expiry counts them."""
+    purging: Purging | None = None
+    """Where rows are dropped by punctuation: the closed values that are remembered."""
 
     @property
     def rows(self) -> int:
@@ -89,8 +94,10 @@ class JoinState:
         return chunks
 
     @cached_property
-    def _parts(self) -> dict[str, Store]:
-        parts: dict[str, Store] = {f"{number}/": store for number, store in enumerate(self.stores)}
+    def _parts(self) -> dict[str, State]:
+        parts: dict[str, State] = {f"{number}/": store for number, store in enumerate(self.stores)}
+        if self.purging is not None:
+            parts |= {f"{_CLOSED}{number}/": heard for number, heard in enumerate(self.purging.heard)}
         return parts if self.results is None else {**parts, _RESULTS: self.results}
 
 
@@ -98,7 +105,8 @@ class JoinState:
 class Join:
     """The join of `inputs` on `equalities`, classes of columns that are all equal, and on a `residual`.
 
-    `order` is the global join order. Lazy expiry drops dead rows only every `lazy_steps` steps.
+    `order` is the global join order. Lazy expiry drops dead rows only every `lazy_steps` steps. With a `purge`, the
+    inputs of closed values follow the joined ones.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -107,6 +115,7 @@ class Join:
     order: tuple[int, ...]
     expiry: Literal["eager", "lazy"] = "eager"
     lazy_steps: int = 16
+    purge: Purge | None = None
 
     def __post_init__(self) -> None:
         if len(self.inputs) < 2:
@@ -125,19 +134,24 @@ class Join:
             empty_store(each.store, layout, tuple(each.schema), each.days)
             for each, layout in zip(self.inputs, self._layouts, strict=True)
         )
-        return JoinState(stores, self._no_results())
+        purging = None if self.purge is None else self.purge.initial()
+        return JoinState(stores, self._no_results(), purging=purging)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> JoinState:
         initial = self.initial()
         stores = tuple(
             store.restored(under(chunks, f"{number}/")) for number, store in enumerate(initial.stores)
         )
-        results = initial.results
-        return JoinState(stores, None if results is None else results.restored(under(chunks, _RESULTS)))
+        results, purging = initial.results, initial.purging
+        if purging is not None:
+            heard = enumerate(purging.heard)
+            purging = Purging(tuple(e.restored(under(chunks, f"{_CLOSED}{n}/")) for n, e in heard))
+        restored = None if results is None else results.restored(under(chunks, _RESULTS))
+        return JoinState(stores, restored, purging=purging)
 
     def advance(self, state: JoinState, inputs: Sequence[Batch], clock: Clock) -> tuple[JoinState, Batch]:
         arrivals = []
-        for number, batch in enumerate(inputs):
+        for number, batch in enumerate(inputs[: len(self.inputs)]):
             frame = can_match(batch.frame, self._plan.compared[number], self._plan.alike[number])
             store, layout = state.stores[number], self._layouts[number]
             arrivals.append(arrive(store, frame, layout, clock, self._numbered[number]))
@@ -154,7 +168,13 @@ class Join:
         if due and clock.upto > clock.after:
             stores = tuple(store.expire(clock.upto) for store in stores)
             results = None if results is None else results.expire(clock.upto)
-        return JoinState(stores, results, steps), self._batch(output)
+        purging = state.purging
+        if self.purge is not None and purging is not None and clock.upto > clock.after:
+            closed = [batch.frame for batch in inputs[len(self.inputs) :]]
+            purging = purging.hear(closed, sum(arrivals[n].births.height for n in self.purge.members), clock)
+            if self.purge.due(purging):
+                stores, purging = self.purge.sweep(stores, purging, self.equalities, clock)
+        return JoinState(stores, results, steps, purging), self._batch(output)
 
     def _births(self, arrivals: Sequence[Arrivals]) -> list[pl.DataFrame]:
         """Results born in the step, with everything that was carried along."""

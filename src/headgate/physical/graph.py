@@ -11,6 +11,7 @@ import polars as pl
 from headgate.kernels.emit import Emit
 from headgate.kernels.kernel import Kernel
 from headgate.model.schema import Column
+from headgate.safety.promise import Promise
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class OperatorGraph:
     """The select list, in order."""
     allowed_unbounded: bool = False
     """The user let it run although its state is not proven bounded; shown wherever the query is."""
+    promises: tuple[Promise, ...] = ()
+    """What streams have promised and operators rely on: rows that break it are late."""
 
     @property
     def sources(self) -> tuple[SourceStep, ...]:

@@ -15,6 +15,7 @@ from headgate.kernels import (
     distinct,
     emit,
     join,
+    join_purge,
     negation,
     rstream,
     semijoin,
@@ -51,7 +52,9 @@ from headgate.plan.nodes import (
     WindowKind,
 )
 from headgate.plan.patterns import Edge, Pattern
-from headgate.safety.gate import AdmittedPlan
+from headgate.safety.gate import AdmittedPlan, Methods
+from headgate.safety.promise import Promise
+from headgate.safety.purging import LIFESPAN, Closing
 
 Strategy = Literal["UPA", "NT", "DIRECT"]
 """UPA follows update patterns; NT sends every death as an ending; DIRECT scans its state for deaths."""
@@ -61,7 +64,7 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
     """The operator graph of an admitted plan; `facts` are the optimizer's, about the same plan."""
     if facts.plan is not admitted.plan:
         raise ValueError("the facts are about another plan")
-    lowering = _Lowering(facts, strategy)
+    lowering = _Lowering(facts, strategy, admitted.methods)
     root = facts.plan
     below = lowering.relation(root.input)
     steps = list(lowering.steps)
@@ -73,6 +76,7 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         emit=lowering.emit_kernel(root),
         columns=tuple(root.input.schema),
         allowed_unbounded=admitted.allowed_unbounded,
+        promises=tuple(dict.fromkeys(lowering.promises)),
     )
 
 
@@ -89,7 +93,11 @@ def _residual(parts: tuple[Scalar, ...]) -> pl.Expr | None:
 class _Lowering:
     facts: OptimizedPlan
     strategy: Strategy
+    methods: Methods
     steps: list[Step] = field(default_factory=list)
+    scans: dict[StreamScan, int] = field(default_factory=dict)
+    promises: list[Promise] = field(default_factory=list)
+    """What streams have promised and operators rely on."""
     external: bool = False
     """Below an appending aggregate: its values are those of external windows, only its output never dies."""
 
@@ -109,7 +117,8 @@ class _Lowering:
     def lower(self, node: Node) -> int:
         match node:
             case StreamScan():
-                return self._source(node.stream.name, node.name, schema_of(node), is_table=False)
+                self.scans[node] = self._source(node.stream.name, node.name, schema_of(node), is_table=False)
+                return self.scans[node]
             case TableScan():
                 return self._source(node.table.name, node.name, schema_of(node), is_table=True)
             case Window():
@@ -212,8 +221,58 @@ class _Lowering:
         owner = {name: index for index, member in enumerate(node.members) for name in member.names}
         equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
         order = self.facts.estimates.orders[node].best.order
-        kernel = join.Join(members, equalities, _residual(node.residual), order)
-        return self._add("join", kernel, *inputs)
+        purge = self._purge(node)
+        kernel = join.Join(members, equalities, _residual(node.residual), order, purge=purge)
+        closed = [self._closed(each) for each in self.methods.joins[node].closings] if purge else []
+        return self._add("join", kernel, *inputs, *closed)
+
+    def _purge(self, node: Join) -> join_purge.Purge | None:
+        """How a join forgets rows by punctuation; never where another input's rows end early (NT makes them)."""
+        found = self.methods.joins.get(node)
+        if found is None or any(self._pattern(member) == Pattern.STR for member in node.members):
+            return None
+        return join_purge.Purge(
+            tuple(
+                join_purge.ClosingInput(
+                    each.member,
+                    {name: polars_type(node.type_of(name)) for name in each.columns},
+                )
+                for each in found.closings
+            ),
+            tuple(
+                join_purge.Chain(
+                    chain.member,
+                    tuple(
+                        join_purge.ChainStep(step.closing, tuple(name for _, name in step.values))
+                        for step in chain.steps
+                    ),
+                    chain.closes_all,
+                )
+                for chain in found.chains.values()
+            ),
+            tuple(join_purge.Forgetting(each.partners, each.by) for each in found.forgetting),
+            LIFESPAN,
+        )
+
+    def _closed(self, closing: Closing) -> int:
+        """The step that brings the values that a stream closes, under the names that the reader knows."""
+        scan, promise = closing.scan, closing.promise
+        self.promises.append(promise)
+        at = self.scans[scan]
+        names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
+        if promise.when is not None:
+            at = self._add("punctuations", filtering.Filter(promise.when.rename(names)), at)
+        outputs = tuple(
+            (mine, Scalar.column(names[theirs], scan.type_of(names[theirs])))
+            for mine, theirs in zip(closing.columns, closing.sources, strict=True)
+        )
+        at = self._add("punctuations", projecting.Project(outputs), at)
+        if closing.slide is None:
+            return at
+        # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
+        spec = windowing.Range(closing.slide, closing.slide)
+        schema = {name: polars_type(scalar.type) for name, scalar in outputs}
+        return self._add("punctuations", windowing.Window(spec, schema, "deaths"), at)
 
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)
@@ -268,7 +327,12 @@ class _Lowering:
         was, self.external = self.external, kernel.append
         below = self.lower(node.input)
         self.external = was
-        return self._add("aggregate", kernel, below)
+        closing = self.methods.groups.get(node)
+        if closing is None:
+            return self._add("aggregate", kernel, below)
+        closed = [self._closed(each) for each in closing.closings]
+        forgetting = aggregate.ClosingAggregate(kernel, closing.keys, len(closed))
+        return self._add("aggregate", forgetting, below, *closed)
 
     def emit_kernel(self, node: Emit) -> emit.Emit:
         """The kernel that turns a relation into output rows."""

@@ -26,6 +26,9 @@ from headgate.plan.nodes import (
     Union,
     Window,
 )
+from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.lineage import shown_name
+from headgate.safety.purging import JoinPurge
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,36 @@ class Extent:
 Extents = Mapping[Node, Extent]
 
 
-def measure(plan: Node) -> Extents:
+def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge]) -> Extents:
     """The extent of every edge of a plan.
 
     Sound because live rows are counted per operator: a bounded number of live input rows gives a bounded number
-    of live output rows for every operator here.
+    of live output rows for every operator here. A join needs less: see `_of_purged_join`.
     """
     found: dict[Node, Extent] = {}
     for node in reversed(list(plan.walk())):
-        found[node] = _extent(node, [found[each] for each in node.inputs])
+        inputs = [found[each] for each in node.inputs]
+        if isinstance(node, Join):
+            found[node] = _of_purged_join(node, inputs, edges, purges[node]) or _extent(node, inputs)
+        else:
+            found[node] = _extent(node, inputs)
     return found
+
+
+def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: JoinPurge) -> Extent | None:
+    """The extent of a join of windowed inputs with unwindowed ones that are purged; None if it is not one.
+
+    A live result has a live row of the windowed input, and stored rows of the others as they were at its birth;
+    both are bounded in number.
+    """
+    open_inputs = [number for number, extent in enumerate(inputs) if not extent.bounded]
+    if not open_inputs or any(number not in purge.chains for number in open_inputs):
+        return None
+    for number, extent in enumerate(inputs):
+        if extent.by == "window" and edges[node.members[number]].pattern in (Pattern.WKS, Pattern.WK):
+            name = shown_name(node.members[number], number)
+            return Extent("window", f"a result leaves with its row of {name}: {extent.reason}")
+    return None
 
 
 def finite_domain(dtype: pa.DataType) -> bool:
@@ -110,12 +133,12 @@ def _(node: Filter | Project, inputs: Sequence[Extent]) -> Extent:
 
 
 @_extent.register
-def _(node: Join | TableJoin | SemiJoin | Union, inputs: Sequence[Extent]) -> Extent:
+def _(node: Join | TableJoin | Union, inputs: Sequence[Extent]) -> Extent:
     return _weakest(inputs)
 
 
 @_extent.register
-def _(node: Negation | Difference, inputs: Sequence[Extent]) -> Extent:
+def _(node: SemiJoin | Negation | Difference, inputs: Sequence[Extent]) -> Extent:
     return inputs[0]
 
 

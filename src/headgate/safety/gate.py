@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from headgate.model.errors import Place, RefusedError
 from headgate.plan.bind import BoundQuery
@@ -12,9 +12,11 @@ from headgate.plan.nodes import (
     Difference,
     Distinct,
     Emit,
+    Filter,
     Join,
     Negation,
     Node,
+    Project,
     SemiJoin,
     StreamScan,
     TableJoin,
@@ -23,10 +25,20 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.patterns import Edges, Pattern, label
 from headgate.safety.extent import Extents, measure
+from headgate.safety.group_closing import GroupClosing, close_groups
+from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import StateVerdict, Verdict
 
 _SEAL = object()
 _HOLISTIC = ("MEDIAN", "QUANTILE", "TOP")
+
+
+@dataclass(frozen=True)
+class Methods:
+    """How operators keep what the verdict promises: purges of joins, closings of groups."""
+
+    joins: dict[Join, JoinPurge]
+    groups: dict[Node, GroupClosing]
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ class AdmittedPlan:
     name: str
     plan: Emit
     verdict: Verdict
+    methods: Methods
     allowed_unbounded: bool
     seal: object
 
@@ -47,16 +60,32 @@ class AdmittedPlan:
             raise TypeError("only the gate admits plans")
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a plan, and how its states are kept within it."""
+
+    verdict: Verdict
+    methods: Methods
+
+
+def examine(query: str, plan: Emit) -> Judgement:
+    """The verdict on every state of a normalized plan, and the methods that it counts on."""
+    edges = label(plan)
+    purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
+    judge_ = _Judge(edges, measure(plan, edges, purges), purges)
+    states = [state for node in plan.walk() for state in judge_.states(node)]
+    return Judgement(Verdict(query, tuple(states), shape_of(plan)), judge_.methods)
+
+
 def judge(query: str, plan: Emit) -> Verdict:
     """The verdict on every state of a normalized plan."""
-    edges, extents = label(plan), measure(plan)
-    states = [state for node in plan.walk() for state in _states(node, edges, extents)]
-    return Verdict(query, tuple(states))
+    return examine(query, plan).verdict
 
 
 def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> AdmittedPlan:
     """The admitted plan, or RefusedError naming the operator, the reason and what to do."""
-    verdict = judge(query.name, plan)
+    judgement = examine(query.name, plan)
+    verdict = judgement.verdict
     if not verdict.bounded and not allow_unbounded:
         first = verdict.unbounded[0]
         raise RefusedError(
@@ -66,60 +95,122 @@ def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> Ad
             "or run it with --allow-unbounded",
             place=Place(query.statement.source, query.statement.span),
         )
-    return AdmittedPlan(query.name, plan, verdict, allow_unbounded and not verdict.bounded, _SEAL)
+    unbounded = allow_unbounded and not verdict.bounded
+    return AdmittedPlan(query.name, plan, verdict, judgement.methods, unbounded, _SEAL)
 
 
 def replan(admitted: AdmittedPlan, plan: Emit) -> AdmittedPlan:
     """An admitted plan after optimization; judged anew, because a plan's states are the plan's own."""
-    verdict = judge(admitted.name, plan)
+    judgement = examine(admitted.name, plan)
+    verdict = judgement.verdict
     if not verdict.bounded and admitted.verdict.bounded:
         raise AssertionError(f"optimization made the state of {admitted.name} unbounded")
-    return AdmittedPlan(admitted.name, plan, verdict, admitted.allowed_unbounded, _SEAL)
+    unbounded = admitted.allowed_unbounded
+    return AdmittedPlan(admitted.name, plan, verdict, judgement.methods, unbounded, _SEAL)
 
 
-def _states(node: Node, edges: Edges, extents: Extents) -> Iterator[StateVerdict]:
-    match node:
-        case Join():
-            for each in node.inputs:
-                yield _kept("join", each, extents)
-        case TableJoin():
-            if node.table.retroactive:
-                yield _kept("join", node.left, extents)
-            yield _kept("join", node.right, extents)
-        case SemiJoin() | Negation() | Difference():
-            name = "semijoin" if isinstance(node, SemiJoin) else "negation"
-            for each in node.inputs:
-                yield _kept(name, each, extents)
-        case Distinct():
-            yield _kept("distinct", node, extents)
-        case Aggregate():
-            yield _kept("aggregate", node, extents)
-            if _keeps_rows(node, edges):
-                yield _kept("aggregate", node.input, extents)
-        case Window() if node.window.kind == "ROWS":
-            yield _kept("window", node, extents)
-        case Emit() if _keeps_answer(node, edges):
-            yield _kept(node.kind.lower(), node.input, extents)
+@dataclass(frozen=True)
+class _Judge:
+    edges: Edges
+    extents: Extents
+    purges: Mapping[Join, JoinPurge]
+    methods: Methods = field(default_factory=lambda: Methods({}, {}))
+
+    def states(self, node: Node) -> Iterator[StateVerdict]:
+        """The verdict on each state of one operator."""
+        match node:
+            case Join():
+                yield from self._join(node)
+            case TableJoin():
+                if node.table.retroactive:
+                    yield self._kept("join", node.left)
+                yield self._kept("join", node.right)
+            case SemiJoin() | Negation() | Difference():
+                name = "semijoin" if isinstance(node, SemiJoin) else "negation"
+                for each in node.inputs:
+                    yield self._kept(name, each)
+            case Distinct():
+                yield self._kept("distinct", node)
+            case Aggregate():
+                yield from self._aggregate(node)
+            case Window() if node.window.kind == "ROWS":
+                yield self._kept("window", node)
+            case Emit() if self._keeps_answer(node):
+                yield self._kept(node.kind.lower(), node.input)
+
+    def _join(self, node: Join) -> Iterator[StateVerdict]:
+        purge = self.purges[node]
+        relied: set[int] = set()
+        for number, member in enumerate(node.members):
+            chain = purge.chains.get(number)
+            if self.extents[member].bounded:
+                yield self._kept("join", member)
+            elif chain is not None:
+                relied.add(number)
+                yield StateVerdict("join", stream_of(member), chain.cause, chain.reason)
+            else:
+                reason = f"{self.extents[member].reason}; {purge.stuck.get(number, '')}".rstrip("; ")
+                yield StateVerdict("join", stream_of(member), "none", reason)
+        if relied:
+            self.methods.joins[node] = purge
+            for forgetting in purge.forgetting:
+                closing = purge.closings[forgetting.closing]
+                name = stream_of(node.members[closing.member])
+                yield StateVerdict("punctuations", name, closing.promise.cause, forgetting.reason)
+
+    def _aggregate(self, node: Aggregate) -> Iterator[StateVerdict]:
+        extent = self.extents[node]
+        rows = self._keeps_rows(node)
+        if extent.bounded and (not rows or self.extents[node.input].bounded):
+            yield self._kept("aggregate", node)
+            if rows:
+                yield self._kept("aggregate", node.input)
+            return
+        closing = close_groups(node, self.edges)
+        if closing is not None:
+            self.methods.groups[node] = closing
+            yield StateVerdict("aggregate", stream_of(node), closing.cause, closing.reason)
+            return
+        yield self._kept("aggregate", node)
+        if rows:
+            yield self._kept("aggregate", node.input)
+
+    def _keeps_rows(self, node: Aggregate) -> bool:
+        """Whether an aggregate needs more than one accumulator per group."""
+        edge = self.edges[node.input]
+        if max(edge.pattern, edge.expiry) != Pattern.MON:
+            return True
+        return any(call.distinct or call.function in _HOLISTIC for call in node.calls)
+
+    def _keeps_answer(self, node: Emit) -> bool:
+        """Whether the rows of an answer are remembered: all of them, or those whose death was announced."""
+        if node.kind == "WSTREAM":
+            return False
+        if node.kind == "RSTREAM":
+            return True
+        return self.edges[node.input].pattern != Pattern.MON and not _is_aggregate(node.input)
+
+    def _kept(self, operator: str, node: Node) -> StateVerdict:
+        extent = self.extents[node]
+        return StateVerdict(operator, stream_of(node), extent.by, extent.reason)
 
 
-def _keeps_rows(node: Aggregate, edges: Edges) -> bool:
-    """Whether an aggregate needs more than one accumulator per group."""
-    if max(edges[node.input].pattern, edges[node.input].expiry) != Pattern.MON:
-        return True
-    return any(call.distinct or call.function in _HOLISTIC for call in node.calls)
+def _is_aggregate(node: Node) -> bool:
+    """Whether rows are values of an aggregate: none is announced with a death, each ends when the next one comes."""
+    while isinstance(node, (Filter, Project)):
+        node = node.input
+    return isinstance(node, Aggregate)
 
 
-def _keeps_answer(node: Emit, edges: Edges) -> bool:
-    if node.kind == "WSTREAM":
-        return False
-    return node.kind == "RSTREAM" or edges[node.input].pattern != Pattern.MON
-
-
-def _kept(operator: str, node: Node, extents: Extents) -> StateVerdict:
-    extent = extents[node]
-    return StateVerdict(operator, _stream_of(node), extent.by, extent.reason)
-
-
-def _stream_of(node: Node) -> str:
+def stream_of(node: Node) -> str:
+    """The streams and tables below an edge, as the query calls them."""
     names = [each.name for each in node.walk() if isinstance(each, (StreamScan, TableScan))]
     return ", ".join(dict.fromkeys(names))
+
+
+def shape_of(plan: Emit) -> str:
+    """How the plan joins: `mjoin`, all inputs of a join at once; `tree`, joins over joins; `single`, not at all."""
+    joins = [node for node in plan.walk() if isinstance(node, (Join, TableJoin))]
+    if not joins:
+        return "single"
+    return "mjoin" if len(joins) == 1 else "tree"

@@ -41,6 +41,8 @@ class Verdict:
 
     query: str
     states: tuple[StateVerdict, ...]
+    plan: str = "single"
+    """How the query joins: mjoin, tree or single."""
 
     @property
     def bounded(self) -> bool:
@@ -56,4 +58,5 @@ class Verdict:
             "verdict": "bounded" if self.bounded else "unbounded",
             "states": [state.as_dict() for state in self.states],
             "fixes": [],
+            "plan": self.plan,
         }

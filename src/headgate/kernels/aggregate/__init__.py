@@ -1,7 +1,8 @@
 """Aggregate: GROUP BY over signed lifetimes."""
 
 from headgate.kernels.aggregate.call import AggregateCall, Function
+from headgate.kernels.aggregate.closing import ClosingAggregate, ClosingState
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.state import AggregateState
 
-__all__ = ["Aggregate", "AggregateCall", "AggregateState", "Function"]
+__all__ = ["Aggregate", "AggregateCall", "AggregateState", "ClosingAggregate", "ClosingState", "Function"]

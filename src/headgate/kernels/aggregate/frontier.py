@@ -125,6 +125,13 @@ class Frontier:
             runs.append(self._run([older.frame, newer.frame], arrivals, upto, not runs))
         return replace(self, runs=tuple(run for run in runs if run.frame.height))
 
+    def without(self, groups: Ints, upto: int) -> Frontier:
+        """The frontier but for some groups, written anew in the step that ends at `upto`."""
+        left = [run.frame.filter(~pl.Series(np.isin(run.group, groups))) for run in self.runs]
+        if not any(frame.height for frame in left):
+            return replace(self, runs=())
+        return replace(self, runs=(self._run(left, 0, upto, oldest=True),))
+
     def _run(self, frames: Sequence[pl.DataFrame], arrivals: int, upto: int, oldest: bool) -> Run:
         frame = pl.concat(frames).filter(pl.col(DIES) > upto)
         keys = order_keys(frame[VALUE], self.largest)

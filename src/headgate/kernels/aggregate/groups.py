@@ -125,6 +125,15 @@ class Groups:
             self, directory=self._directed(records, known, alive, after, upto), records=table, unused=unused
         )
 
+    def without(self, gone: Ints, upto: int) -> Groups:
+        """The groups but for these numbers, written anew in the step that ends at `upto`."""
+        left = [
+            table.only(rows.filter(~pl.Series(np.isin(rows[NUMBER].to_numpy(), gone))), upto)
+            for table in (self.directory, self.records)
+            for rows in [table.live_rows()]
+        ]
+        return replace(self, directory=left[0], records=left[1])
+
     def _directed(self, records: pl.DataFrame, known: Known, alive: Mask, after: int, upto: int) -> Table:
         directory = self.directory.expire(after, upto)[0]
         if not self.keys:

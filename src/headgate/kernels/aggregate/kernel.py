@@ -84,7 +84,7 @@ class Aggregate:
 
     def initial(self) -> AggregateState:
         """No groups, nothing pending."""
-        keys = {_key(number): self.schema[key] for number, key in enumerate(self.keys)}
+        keys = {key_column(number): self.schema[key] for number, key in enumerate(self.keys)}
         values: dict[str, pl.DataType] = {ROWS: pl.Int64()}
         for measure in self._measures.values():
             values |= measure.schema()
@@ -292,21 +292,22 @@ class Aggregate:
         if not self.keys:
             return frame.select(BORN)
         return frame.select(
-            (pl.col(key) + 0.0 if self.schema[key].is_float() else pl.col(key)).alias(_key(number))
+            (pl.col(key) + 0.0 if self.schema[key].is_float() else pl.col(key)).alias(key_column(number))
             for number, key in enumerate(self.keys)
         )
 
     def _keys_of_groups(self, step: Step, known: Known, fresh: Fresh) -> list[pl.Series]:
         """The key of each group of the step."""
         place = np.concatenate([known.place, np.searchsorted(step.groups, fresh.number)])
-        names = [_key(number) for number in range(len(self.keys))]
+        names = [key_column(number) for number in range(len(self.keys))]
         return [
             _at_places(pl.concat([known.rows[name], fresh.keys[name]]), place, step.groups.size)
             for name in names
         ]
 
 
-def _key(number: int) -> str:
+def key_column(number: int) -> str:
+    """The state's name for a key."""
     return f"key{number}"
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.aggregate.bag import Bag
 from headgate.kernels.aggregate.frontier import Frontier
 from headgate.kernels.aggregate.groups import Groups
 from headgate.kernels.aggregate.pending import Pending
+
+Ints = npt.NDArray[np.int64]
 
 _GROUPS, _PENDING = "groups.", "pending."
 
@@ -53,6 +57,21 @@ class AggregateState:
                 which: front.restore(chunks, f"frontier{number}.")
                 for number, (which, front) in enumerate(self.frontiers.items())
             },
+        )
+
+    def without(self, gone: Ints, upto: int) -> AggregateState:
+        """The state without the groups of these numbers, written anew in the step that ends at `upto`.
+
+        Nothing may be pending for them.
+        """
+        return AggregateState(
+            self.groups.without(gone, upto),
+            self.pending,
+            {
+                argument: replace(bag, tally=bag.tally.without(gone, upto))
+                for argument, bag in self.bags.items()
+            },
+            {which: front.without(gone, upto) for which, front in self.frontiers.items()},
         )
 
     @property

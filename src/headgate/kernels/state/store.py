@@ -74,6 +74,10 @@ class Store(Protocol):
     """The rows of one input that can still matter."""
 
     @property
+    def layout(self) -> Layout:
+        """Its payload columns and keys."""
+
+    @property
     def rows(self) -> int:
         """Rows held, dead ones that were not reclaimed yet included."""
 

@@ -244,6 +244,22 @@ class Table:
         runs.append(Run.fresh(self.now, self._rows(fresh)))
         return replace(self, runs=tuple(runs), live=live)._settled()
 
+    def live_rows(self) -> pl.DataFrame:
+        """All rows that are there."""
+        found = [
+            rows_at(run.rows.frame, np.flatnonzero(self._alive(run, np.arange(run.height), self.now)))
+            for run in self.runs
+        ]
+        return columns_of(pl.concat(found), [*self.schema]) if found else pl.DataFrame(schema=self.schema)
+
+    def only(self, rows: pl.DataFrame, upto: int) -> Table:
+        """The table with these of its rows alone, written anew in the step that ends at `upto`."""
+        table = replace(self, runs=(), live=rows.height, now=max(self.now, upto))
+        if rows.is_empty():
+            return table
+        marked = columns_of(rows, [*self.schema]).hstack([pl.Series(GONE, np.zeros(rows.height, np.bool_))])
+        return replace(table, runs=(Run.fresh(table.now, table._rows(marked)),))
+
     def _pass(self, upto: int) -> tuple[Table, Ints]:
         """The table at `upto` and the positions of the rows that expired on the way."""
         upto = max(self.now, min(upto, NEVER - 1))

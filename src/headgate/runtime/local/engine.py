@@ -55,7 +55,8 @@ class LocalRun:
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         """Processes all input; then, if `drain`, lets the clock run until no announced death is due."""
-        feed = Feed(self.streams)
+        promises = dict.fromkeys(each for query in self.queries for each in query.graph.promises)
+        feed = Feed(self.streams, tuple(promises))
         rows_read, done = 0, BEGINNING
         for step in feed.steps():
             for name, frame in step.late.items():

@@ -21,11 +21,16 @@ from headgate.model.batch import BORN
 from headgate.model.time import BEGINNING, NEVER
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources.arrival import Arrival
+from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.safety.promise import Promise
 
 
 @dataclass(frozen=True)
 class FeedStep:
-    """The rows of every stream up to an instant, in order of time, and the rows that came too late."""
+    """The rows of every stream up to an instant, in order of time, and the rows that came too late.
+
+    Late are also rows that break a promise that a query relies on.
+    """
 
     upto: int
     rows: Mapping[str, pl.DataFrame]
@@ -37,6 +42,7 @@ class _StreamState:
     stream: StreamDef
     chunks: Iterator[pl.DataFrame]
     arrival: Arrival
+    promises: KeptPromises
     waiting: list[pl.DataFrame] = field(default_factory=list)
     clock: int = BEGINNING
     last: int | None = None
@@ -46,8 +52,20 @@ class _StreamState:
 class Feed:
     """Merges the chunks of streams; each stream is read only as far as the slowest of them demands."""
 
-    def __init__(self, streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]) -> None:
-        self._streams = [_StreamState(stream, chunks, Arrival(stream)) for stream, chunks in streams]
+    def __init__(
+        self,
+        streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]],
+        promises: Sequence[Promise] = (),
+    ) -> None:
+        self._streams = [
+            _StreamState(
+                stream,
+                chunks,
+                Arrival(stream),
+                KeptPromises([each for each in promises if each.stream == stream.name]),
+            )
+            for stream, chunks in streams
+        ]
 
     @property
     def last(self) -> dict[str, int]:
@@ -65,14 +83,23 @@ class Feed:
             late.update(self._read(min(behind, key=lambda each: each.clock), late))
             safe = min((each.clock for each in self._streams if not each.exhausted), default=NEVER) - 1
             if safe > done and safe < NEVER - 1:
-                rows = {each.stream.name: _take(each, safe) for each in self._streams}
+                rows = self._ready(safe, late)
                 if late or any(not frame.is_empty() for frame in rows.values()):
                     yield FeedStep(safe, rows, late)
                     done, late = safe, {}
-        rows = {each.stream.name: _take(each, NEVER) for each in self._streams}
+        rows = self._ready(NEVER, late)
         upto = max(self.last.values(), default=done)
         if late or any(not frame.is_empty() for frame in rows.values()):
             yield FeedStep(max(upto, done), rows, late)
+
+    def _ready(self, upto: int, late: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        """Every stream's rows up to an instant; those that break a promise are added to the late ones."""
+        rows = {}
+        for each in self._streams:
+            rows[each.stream.name], broken = each.promises.sift(_take(each, upto))
+            if not broken.is_empty():
+                late.update(_added(late, each.stream.name, broken))
+        return rows
 
     def _read(self, state: _StreamState, late: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         chunk = next(state.chunks, None)
@@ -88,8 +115,11 @@ class Feed:
             state.last = newest if state.last is None else max(state.last, newest)
         if admitted.late.is_empty():
             return {}
-        name = state.stream.name
-        return {name: pl.concat([late[name], admitted.late]) if name in late else admitted.late}
+        return _added(late, state.stream.name, admitted.late)
+
+
+def _added(late: Mapping[str, pl.DataFrame], name: str, rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    return {name: pl.concat([late[name], rows]) if name in late else rows}
 
 
 def _take(state: _StreamState, upto: int) -> pl.DataFrame:

@@ -1,0 +1,103 @@
+"""ClosingAggregate: an aggregate that forgets a group once every input below has closed its key.
+
+```
+group k    ──1──┬──3──┬──7──┬ closed on bids ┬ closed on items: the last value stands, the group is forgotten
+```
+
+The last value is not ended: the answer keeps it, the state does not. As in a join's purge, a sweep comes when as many
+closings have been heard as groups and closings were left by the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import polars as pl
+
+from headgate.kernels.aggregate.groups import NUMBER
+from headgate.kernels.aggregate.kernel import Aggregate, key_column
+from headgate.kernels.aggregate.state import AggregateState
+from headgate.kernels.state.heard import Heard, listed
+from headgate.kernels.state.store import prefixed, under
+from headgate.model.batch import Batch
+from headgate.model.time import Clock
+
+# Groups and closings that are not worth a sweep.
+_FEW = 128
+
+_GROUPS, _CLOSED = "groups/", "closed."
+
+
+@dataclass(frozen=True, eq=False)
+class ClosingState:
+    """The groups, the values that each input has closed, and what came since the last sweep."""
+
+    groups: AggregateState
+    heard: tuple[Heard, ...]
+    since: int = 0
+    kept: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.groups.rows + sum(each.rows for each in self.heard)
+
+    @property
+    def nbytes(self) -> int:
+        return self.groups.nbytes + sum(each.nbytes for each in self.heard)
+
+    def chunks(self) -> Mapping[str, pl.DataFrame]:
+        chunks = prefixed(self.groups.chunks(), _GROUPS)
+        for number, each in enumerate(self.heard):
+            chunks |= prefixed(each.chunks(), f"{_CLOSED}{number}/")
+        return chunks
+
+
+@dataclass(frozen=True)
+class ClosingAggregate:
+    """`aggregate` over rows that never die, and `inputs` that close values of `keys`, some of its keys."""
+
+    aggregate: Aggregate
+    keys: tuple[str, ...]
+    inputs: int
+
+    def initial(self) -> ClosingState:
+        schema = {key: self.aggregate.schema[key] for key in self.keys}
+        heard = tuple(Heard.nothing(schema) for _ in range(self.inputs))
+        return ClosingState(self.aggregate.initial(), heard)
+
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState:
+        heard = enumerate(self.initial().heard)
+        return ClosingState(
+            self.aggregate.restore(under(chunks, _GROUPS)),
+            tuple(each.restored(under(chunks, f"{_CLOSED}{number}/")) for number, each in heard),
+        )
+
+    def advance(
+        self, state: ClosingState, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[ClosingState, Batch]:
+        """What the aggregate says in the step; closings have no answer of their own."""
+        groups, said = self.aggregate.advance(state.groups, inputs[:1], clock)
+        if clock.upto <= clock.after:
+            return ClosingState(groups, state.heard, state.since, state.kept), said
+        closed = [batch.frame for batch in inputs[1:]]
+        heard = tuple(each.hear(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
+        since = state.since + sum(frame.height for frame in closed)
+        after = ClosingState(groups, heard, since, state.kept)
+        return (self._swept(after, clock) if since >= max(_FEW, state.kept) else after), said
+
+    def _swept(self, state: ClosingState, clock: Clock) -> ClosingState:
+        """The state without the groups that all inputs have closed, and without these closings."""
+        frames = [each.frame for each in state.heard]
+        shared = reduce(lambda one, two: one.filter(listed(one, self.keys, two, self.keys)), frames)
+        left = tuple(
+            each.only(frame.filter(~listed(frame, self.keys, shared, self.keys)), clock)
+            for each, frame in zip(state.heard, frames, strict=True)
+        )
+        directory = state.groups.groups.directory.live_rows()
+        columns = [key_column(self.aggregate.keys.index(key)) for key in self.keys]
+        gone = directory.filter(listed(directory, columns, shared, self.keys))[NUMBER].to_numpy()
+        groups = state.groups.without(gone, clock.upto) if gone.size else state.groups
+        kept = groups.groups.directory.live + sum(each.rows for each in left)
+        return ClosingState(groups, left, 0, kept)

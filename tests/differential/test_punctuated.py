@@ -1,0 +1,156 @@
+"""Queries that forget by promise: the same answers as with a perfect memory, in a state that stays small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.differential.local import output_of
+from tests.differential.punctuated import Punctuated, Rows, random_rows, tables
+from tests.differential.test_cases import row_by_row
+from tests.oracle.casefile import Case, all_cases
+from tests.oracle.oracle import Oracle
+from tests.oracle.values import same_output
+
+from headgate.kernels import join_purge
+from headgate.kernels.aggregate import closing
+from headgate.physical import lower
+from headgate.runtime.local.data import frame_of
+from headgate.runtime.local.engine import LocalRun
+from headgate.runtime.local.start import runnable, used_streams
+from headgate.session import Session
+
+CYCLE = {
+    "s1": Punctuated("ab", ("b",)),
+    "s2": Punctuated("bc", ("c",)),
+    "s3": Punctuated("ca", ("a",)),
+}
+TOGETHER = {
+    "s1": Punctuated("ab", ("b",)),
+    "s2": Punctuated("bc", ("b", "c")),
+    "s3": Punctuated("ca", ("ac",)),
+}
+AUCTION = {"s1": Punctuated("ab", keys=("a",)), "s2": Punctuated("ac", ("a",))}
+CIRCLE = "s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"
+
+QUERIES = {
+    "cycle": (CYCLE, f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}"),
+    "together": (TOGETHER, f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}"),
+    "windowed cycle": (CYCLE, f"SELECT s1.a, s3.c FROM s1, s2 [RANGE 7 SECONDS], s3 WHERE {CIRCLE}"),
+    "auction": (AUCTION, "SELECT ISTREAM(s1.a, b, c) FROM s1, s2 WHERE s1.a = s2.a"),
+    "groups": (
+        AUCTION,
+        "SELECT ISTREAM(s1.a, COUNT(*) AS n, SUM(c) AS c, MIN(c) AS least, MAX(b) AS b, COUNT(DISTINCT c) AS d) "
+        "FROM s1, s2 WHERE s1.a = s2.a GROUP BY s1.a",
+    ),
+    "groups of one stream": (AUCTION, "SELECT a, MEDIAN(c) AS m, COUNT(*) AS n FROM s2 GROUP BY a"),
+    "windowed": (
+        AUCTION,
+        "SELECT b, COUNT(*) AS n FROM s1, s2 [RANGE 9 SECONDS] WHERE s1.a = s2.a GROUP BY b",
+    ),
+    "sliding": (AUCTION, "SELECT b, c FROM s1, s2 [RANGE 6 SECONDS SLIDE 4 SECONDS] WHERE s1.a = s2.a"),
+    "inequality": (AUCTION, "SELECT b, c FROM s1, s2 WHERE s1.a = s2.a AND b < c"),
+    "filtered": (AUCTION, "SELECT b, c FROM s1, s2 WHERE s1.a = s2.a AND NOT p0 AND b % 2 = 0"),
+    "itself": (CYCLE, "SELECT x.a, y.a FROM s1 x, s1 y WHERE x.b = y.b"),
+}
+
+
+def text_of(name: str, *, promises: bool = True) -> str:
+    streams, query = QUERIES[name]
+    declared = (
+        about.declared(stream)
+        if promises
+        else f"CREATE STREAM {stream} (ts TIMESTAMP, {about.without_promises()}) TIMESTAMP BY ts;\n"
+        for stream, about in streams.items()
+    )
+    return "".join(declared) + f"CREATE QUERY q AS {query};"
+
+
+@pytest.fixture(autouse=True)
+def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sweeps after every step in which anything came; closings that nothing counters live for a few rounds."""
+    monkeypatch.setattr(lower, "LIFESPAN", 25)
+    monkeypatch.setattr(join_purge, "_FEW", 1)
+    monkeypatch.setattr(closing, "_FEW", 1)
+    return
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_it_is_admitted(name: str) -> None:
+    session = Session()
+    query = session.sql(text_of(name))
+    assert query is not None
+    assert query.check().bounded, query.check()
+
+
+def pieces(rows: dict[str, pa.Table], random: Random) -> list[dict[str, pa.Table]]:
+    """The rows of all streams in a few pieces, cut anywhere."""
+    found = []
+    at = dict.fromkeys(rows, 0)
+    while any(at[name] < table.num_rows for name, table in rows.items()):
+        piece = {}
+        for name, table in rows.items():
+            count = random.randint(0, 6)
+            piece[name] = table.slice(at[name], count)
+            at[name] += count
+        found.append(piece)
+    return found
+
+
+@given(name=st.sampled_from(sorted(QUERIES)), seed=st.integers(0, 10_000), rounds=st.integers(1, 8))
+def test_forgetting_changes_no_answer(name: str, seed: int, rounds: int) -> None:
+    random = Random(seed)
+    rows = tables(text_of(name), random_rows(QUERIES[name][0], random, rounds=rounds))
+    remembered = output_of(text_of(name, promises=False), "q", [rows], {})
+    assert same_output(output_of(text_of(name), "q", pieces(rows, random), {}), remembered)
+    restored = output_of(text_of(name), "q", pieces(rows, random), {}, restore_every_step=True)
+    assert same_output(restored, remembered)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_oracle_agrees(name: str) -> None:
+    for seed in range(3):
+        rows = tables(text_of(name), random_rows(QUERIES[name][0], Random(seed), rounds=4))
+        oracle = Oracle(text_of(name), rows, {})
+        expected = oracle.output("q")
+        assert same_output(output_of(text_of(name), "q", row_by_row(rows), {}), expected)
+
+
+@pytest.mark.parametrize("case", [case for case in all_cases() if "PUNCTUATED" in case.text], ids=str)
+def test_cases_while_sweeping_often(case: Case) -> None:
+    for query, expected in case.expected.items():
+        assert same_output(output_of(case.text, query, row_by_row(case.inputs), {}), expected)
+
+
+def peaks(name: str, rows: Rows, *, step: int) -> tuple[int, int]:
+    """The largest state, in rows, in the first half of a run and in the second; late rows would be an error."""
+    session = Session()
+    query = session.sql(text_of(name))
+    assert query is not None
+    ready = runnable(query.bound, query.optimized)
+    arrivals = tables(text_of(name), rows)
+    streams = [
+        (stream, frame_of(arrivals[stream.name], stream.columns).iter_slices(step))
+        for stream in used_streams([ready])
+    ]
+    run = LocalRun([ready], streams)
+    sizes: list[int] = []
+    late: list[object] = []
+    run.run(lambda *_: None, lambda stream, frame: late.append(frame), lambda p: sizes.append(p.state_rows))
+    assert not late
+    half = len(sizes) // 2
+    return max(sizes[:half]), max(sizes[half:])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_state_does_not_grow(name: str) -> None:
+    """Values are open for three rounds: what is kept is that of a few rounds, however many there have been."""
+    rows = random_rows(QUERIES[name][0], Random(5), rounds=200)
+    first, second = peaks(name, rows, step=12)
+    total = sum(len(each) for each in rows.values())
+    assert second <= 1.5 * first + 10
+    assert second < total / 6

@@ -1,0 +1,110 @@
+"""Rows that break a promise of their stream: late, counted, and seen by no query."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.model import types
+from headgate.model.scalar import Scalar
+from headgate.runtime.local.engine import LocalRun
+from headgate.runtime.local.start import runnable
+from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.safety.promise import Promise
+from headgate.session import Session
+
+LAST = Promise("s", ("a",), Scalar.column("last", types.BOOLEAN), "punctuation")
+KEY = Promise("s", ("a", "b"), None, "key")
+
+
+def broken(
+    promise: Promise, rows: list[tuple[int | None, int, bool]], *, memory: int = 100, step: int = 2
+) -> list[int]:
+    """The numbers of the rows that break the promise, when they come in steps."""
+    kept = KeptPromises([promise], memory)
+    frame = pl.DataFrame(rows, schema=["a", "b", "last"], orient="row").with_row_index("number")
+    return [number for piece in frame.iter_slices(step) for number in kept.sift(piece)[1]["number"].to_list()]
+
+
+def test_a_row_after_its_closing_row_is_broken() -> None:
+    rows = [
+        (7, 0, False),
+        (7, 0, True),
+        (8, 0, False),
+        (7, 0, False),
+        (7, 1, True),
+        (8, 0, True),
+        (8, 0, False),
+    ]
+    for step in (1, 2, 7):
+        assert broken(LAST, rows, step=step) == [3, 4, 6]
+
+
+def test_a_key_comes_once() -> None:
+    assert broken(KEY, [(1, 1, False), (1, 2, False), (1, 1, False), (1, 2, True)]) == [2, 3]
+
+
+def test_null_closes_nothing() -> None:
+    assert broken(LAST, [(None, 0, True), (None, 0, False)]) == []
+
+
+def test_old_promises_are_forgotten() -> None:
+    rows = [(number, 0, True) for number in range(5)] + [(4, 0, False), (0, 0, False)]
+    assert broken(LAST, rows, memory=3) == [5]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans())), st.integers(1, 5))
+def test_broken_is_what_has_an_earlier_closing_row(rows: list[tuple[int, int, bool]], step: int) -> None:
+    expected = [n for n, row in enumerate(rows) if any(r[0] == row[0] and r[2] for r in rows[:n])]
+    if rows:
+        assert broken(LAST, list(rows), step=step) == expected
+
+
+TEXT = """
+CREATE STREAM items (ts TIMESTAMP, item BIGINT) TIMESTAMP BY ts KEY (item);
+CREATE STREAM bids (ts TIMESTAMP, item BIGINT, last BOOLEAN) TIMESTAMP BY ts WITHIN INTERVAL 2 SECONDS
+  PUNCTUATED BY (item) WHEN last;
+CREATE QUERY q AS SELECT ISTREAM(i.item) FROM items i, bids b WHERE i.item = b.item;
+CREATE QUERY plain AS SELECT ISTREAM(item) FROM bids;
+"""
+
+
+def at(second: int) -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+
+
+def late_rows(query: str) -> tuple[list[int], int]:
+    """The times of the late bids, and how many rows the query says."""
+    session = Session()
+    session.sql(TEXT)
+    chosen = session.query(query)
+    ready = runnable(chosen.bound, chosen.optimized)
+    bids = [(3, False), (6, True), (5, False), (7, False), (9, False)]
+    frames = {
+        "items": pl.DataFrame({"ts": [at(1)], "item": [7]}),
+        "bids": pl.DataFrame(
+            {"ts": [at(t) for t, _ in bids], "item": [7] * 5, "last": [last for _, last in bids]}
+        ),
+    }
+    definitions = {stream.name: stream for stream in session.catalog.streams}
+    used = [name for name in frames if name in ready.graph.streams]
+    run = LocalRun([ready], [(definitions[name], frames[name].iter_slices(2)) for name in used])
+    late: list[int] = []
+    said: list[pl.DataFrame] = []
+    run.run(
+        lambda name, frame: said.append(frame),
+        lambda stream, frame: late.extend((each - at(0)).seconds for each in frame["ts"].to_list()),
+    )
+    assert run.states[query].metrics.late_rows == len(late)
+    return late, sum(frame.height for frame in said)
+
+
+def test_a_broken_row_is_late_and_a_disordered_one_is_not() -> None:
+    assert late_rows("q") == ([7, 9], 3)
+
+
+def test_who_relies_on_no_promise_sees_all_rows() -> None:
+    assert late_rows("plain") == ([], 5)

@@ -1,0 +1,186 @@
+"""The gate on joins and groups that promises keep small: who is admitted, by what, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.safety.verdict import StateVerdict, Verdict
+from headgate.session import Session
+
+AUCTION = Path(__file__).parents[2] / "examples" / "auction.cql"
+
+
+def verdict(text: str) -> Verdict:
+    query = Session().sql(text)
+    assert query is not None
+    return query.check()
+
+
+def causes(found: Verdict, operator: str = "join") -> dict[str, str]:
+    return {state.stream: state.by for state in found.states if state.operator == operator}
+
+
+def state(found: Verdict, operator: str, stream: str) -> StateVerdict:
+    return next(each for each in found.states if (each.operator, each.stream) == (operator, stream))
+
+
+def streams(*declared: str) -> str:
+    """Streams `s1(a, b) PUNCTUATED BY (b)` and so on; every column is BIGINT."""
+    text = ""
+    for each in declared:
+        head, _, promises = each.partition(")")
+        name, _, columns = head.partition("(")
+        listed = ", ".join(f"{column.strip()} BIGINT" for column in columns.split(","))
+        text += (
+            f"CREATE STREAM {name} (ts TIMESTAMP, {listed}, p BOOLEAN) TIMESTAMP BY ts {promises.strip()};\n"
+        )
+    return text
+
+
+CYCLE = "CREATE QUERY q AS SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a;"
+
+
+def test_closing_is_bounded_by_punctuation_and_key() -> None:
+    found = Session.from_file(AUCTION).query("closing").check()
+    assert found.bounded
+    assert causes(found) == {"i": "punctuation", "b": "key"}
+    assert causes(found, "aggregate") == {"i, b": "punctuation"}
+    assert found.as_dict()["plan"] == "mjoin"
+
+
+def test_an_item_without_a_window_goes_when_its_windowed_bids_are_closed() -> None:
+    found = Session.from_file(AUCTION).query("hot").check()
+    assert found.bounded
+    assert causes(found) == {"i": "punctuation", "b": "window"}
+    assert causes(found, "aggregate") == {"i, b": "window"}
+
+
+def test_a_window_on_one_side_does_not_let_the_other_go() -> None:
+    found = verdict(
+        streams("s(a, b)", "t(a, c)")
+        + "CREATE QUERY q AS SELECT b, c FROM s, t [RANGE 1 MINUTE] WHERE s.a = t.a;"
+    )
+    assert causes(found) == {"s": "none", "t": "window"}
+    assert "t may always bring another row with t.a of it" in state(found, "join", "s").reason
+
+
+def test_a_cycle_is_safe_at_once_and_says_how() -> None:
+    found = verdict(
+        streams(
+            "s1(a, b) PUNCTUATED BY (b) WHEN p",
+            "s2(b, c) PUNCTUATED BY (c) WHEN p",
+            "s3(c, a) PUNCTUATED BY (a) WHEN p",
+        )
+        + CYCLE
+    )
+    assert found.bounded
+    assert set(causes(found).values()) == {"punctuation"}
+    assert state(found, "join", "s1").reason == (
+        "a row of s1 is dropped when s3 is closed at s3.a = s1.a (PUNCTUATED BY (a)), "
+        "and then s2 is closed at s2.c = s3.c (PUNCTUATED BY (c))"
+    )
+
+
+def test_a_cycle_with_one_promise_less_is_refused() -> None:
+    found = verdict(
+        streams("s1(a, b) PUNCTUATED BY (b) WHEN p", "s2(b, c) PUNCTUATED BY (c) WHEN p", "s3(c, a)") + CYCLE
+    )
+    assert causes(found)["s1"] == "none"
+    assert not found.bounded
+
+
+@pytest.mark.parametrize(("more", "bounded"), [("", False), ("PUNCTUATED BY (c) WHEN p", True)])
+def test_the_example_with_a_scheme_of_two_columns(more: str, bounded: bool) -> None:
+    """As printed in the document it is not safe: nothing closes S1.A or S2.C. One more scheme, S2(C), makes it so."""
+    found = verdict(
+        streams(
+            "s1(a, b) PUNCTUATED BY (b) WHEN p",
+            f"s2(b, c) PUNCTUATED BY (b) WHEN p {more}",
+            "s3(c, a) PUNCTUATED BY (a, c) WHEN p",
+        )
+        + CYCLE
+    )
+    assert found.bounded is bounded
+    assert causes(found)["s3"] == ("punctuation" if bounded else "none")
+
+
+def test_a_key_bounds_the_many_side_only() -> None:
+    found = verdict(
+        streams("items(item)  KEY (item)", "bids(item, gain)")
+        + "CREATE QUERY q AS SELECT gain FROM items i, bids b WHERE i.item = b.item;"
+    )
+    assert causes(found) == {"i": "none", "b": "key"}
+
+
+def test_a_chain_that_ends_at_a_window_needs_no_more_promises() -> None:
+    """Once t is closed at s.a, its few rows with that value die; then no u can matter to the row of s any more."""
+    declared = streams("s(a)", "t(a, b) PUNCTUATED BY (a) WHEN p", "u(b)")
+    query = "CREATE QUERY q AS SELECT s.a FROM s, t {}, u {} WHERE s.a = t.a AND t.b = u.b;"
+    found = verdict(declared + query.format("[RANGE 1 MINUTE]", "[RANGE 1 MINUTE]"))
+    assert found.bounded
+    assert causes(found) == {"s": "punctuation", "t": "window", "u": "window"}
+    assert state(found, "join", "s").reason.endswith("and has none left in its window")
+    assert causes(verdict(declared + query.format("", "[RANGE 1 MINUTE]")))["s"] == "none"
+
+
+def test_nothing_is_dropped_while_another_input_ends_rows() -> None:
+    found = verdict(
+        streams("s(a, b)", "t(a, c) PUNCTUATED BY (a) WHEN p")
+        + "CREATE QUERY q AS SELECT b, c FROM s, t [ROWS 5] WHERE s.a = t.a;"
+    )
+    assert causes(found)["s"] == "none"
+    assert "can end early" in state(found, "join", "s").reason
+
+
+def test_constraints_that_nothing_uses_are_named_and_bound_nothing() -> None:
+    found = verdict(
+        streams("s(a)", "t(a) CLUSTERED BY (a) WITHIN 10 ROWS ORDERED BY (a) WITHIN AUTO")
+        + "CREATE QUERY q AS SELECT s.a FROM s, t WHERE s.a = t.a;"
+    )
+    reason = state(found, "join", "s").reason
+    assert "CLUSTERED BY (a) WITHIN 10 ROWS is not used to drop rows yet" in reason
+    assert "ORDERED BY (a) WITHIN AUTO asks for monitoring, which proves nothing" in reason
+
+
+def test_groups_of_one_punctuated_stream_are_closed() -> None:
+    declared = streams("s(a, b) PUNCTUATED BY (a) WHEN p")
+    assert verdict(declared + "CREATE QUERY q AS SELECT a, b, MEDIAN(b) AS m FROM s GROUP BY a, b;").bounded
+    assert not verdict(declared + "CREATE QUERY q AS SELECT b, COUNT(*) AS n FROM s GROUP BY b;").bounded
+    assert not verdict(
+        declared + "CREATE QUERY q AS SELECT a + 1 AS x, COUNT(*) AS n FROM s GROUP BY a + 1;"
+    ).bounded
+
+
+def test_a_group_needs_all_inputs_closed() -> None:
+    query = "CREATE QUERY q AS SELECT s.a, COUNT(*) AS n FROM s, t WHERE s.a = t.a GROUP BY s.a;"
+    both = streams("s(a) PUNCTUATED BY (a) WHEN p", "t(a) PUNCTUATED BY (a) WHEN p")
+    assert causes(verdict(both + query), "aggregate") == {"s, t": "punctuation"}
+    one = streams("s(a) PUNCTUATED BY (a) WHEN p", "t(a)")
+    assert causes(verdict(one + query), "aggregate") == {"s, t": "none"}
+
+
+def test_an_answer_that_is_kept_whole_is_not_bounded_by_closings() -> None:
+    declared = streams("s(a) PUNCTUATED BY (a) WHEN p")
+    found = verdict(declared + "CREATE QUERY q AS SELECT RSTREAM(a, COUNT(*) AS n) FROM s GROUP BY a;")
+    assert causes(found, "rstream") == {"s": "none"}
+
+
+def test_floating_point_numbers_close_nothing() -> None:
+    text = """
+    CREATE STREAM s (ts TIMESTAMP, a DOUBLE) TIMESTAMP BY ts KEY (a);
+    CREATE STREAM t (ts TIMESTAMP, a DOUBLE) TIMESTAMP BY ts KEY (a);
+    CREATE QUERY q AS SELECT s.a FROM s, t WHERE s.a = t.a;
+    """
+    assert causes(verdict(text)) == {"s": "none", "t": "none"}
+
+
+def test_exists_is_as_large_as_its_left_side() -> None:
+    text = streams("s(a)", "t(a)") + (
+        "CREATE QUERY q AS SELECT a, COUNT(*) AS n FROM s [RANGE 1 MINUTE] "
+        "WHERE EXISTS (SELECT * FROM t WHERE t.a = s.a) GROUP BY a;"
+    )
+    found = verdict(text)
+    assert causes(found, "semijoin") == {"s": "window", "t": "none"}
+    assert causes(found, "aggregate") == {"s, t": "window"}
