@@ -52,7 +52,7 @@ def bench(
     """Measure Headgate on this machine."""
     from headgate.lab.bench import kernels
 
-    found = _working(f"measuring {name}", lambda: kernels.run(quick=quick))
+    found = _working(f"measuring {name}", lambda say: kernels.run(quick=quick, on_progress=say))
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
@@ -63,18 +63,29 @@ def reproduce(
     name: Annotated[Experiment, typer.Argument(help="Which experiment.")] = Experiment.windows,
     format: FormatOption = Format.text,
     picture: Annotated[Path | None, typer.Option("--picture", metavar="PNG", help="Also draw it.")] = None,
+    zeek: Annotated[
+        Path | None,
+        typer.Option("--zeek", metavar="DIR", help="windows: traffic from Zeek's logs instead of generated."),
+    ] = None,
     quick: QuickOption = False,
 ) -> None:
     """Run a document's experiment and say which of its claims hold here."""
     from headgate.lab.reproduce import joins, windows
+    from headgate.lab.reproduce.traffic import Traffic
 
     found: Any
     if name is Experiment.windows:
-        lengths = (200, 1_000) if quick else windows.WINDOWS
-        found = _working("Queries 1 to 4", lambda: windows.reproduce(lengths))
+        traffic = None if zeek is None else Traffic.zeek(zeek)
+        longest = 1_000 if quick else None
+        found = _working(
+            "Queries 1 to 4",
+            lambda say: windows.reproduce(traffic=traffic, longest=longest, on_progress=say),
+        )
         draw: Callable[[Any, Path], None] = windows.draw
     else:
-        found = _working("join orders and algorithms", lambda: joins.reproduce(5_000 if quick else 60_000))
+        found = _working(
+            "join orders and algorithms", lambda say: joins.reproduce(5_000 if quick else 60_000)
+        )
         draw = joins.draw
     if picture is not None:
         draw(found, picture)
@@ -86,9 +97,10 @@ def reproduce(
     console.print(_claims(found.claims))
 
 
-def _working(what: str, work: Callable[[], Any]) -> Any:
-    with Console(stderr=True).status(f"{what} …"):
-        return work()
+def _working(what: str, work: Callable[[Callable[[str], None]], Any]) -> Any:
+    """Does some work while a line on the terminal says how far it is."""
+    with Console(stderr=True).status(f"{what} …") as status:
+        return work(lambda step: status.update(f"{step} …"))
 
 
 def _print_kernels(found: KernelBench) -> None:
@@ -131,15 +143,15 @@ def _series(found: dict[str, Any]) -> Table:
                 f"{each['results']:,}",
             )
         return table
-    lengths = found["series"][0]["x"]
-    table.add_column("query")
-    table.add_column("strategy")
-    for length in lengths:
-        table.add_column(f"{length:,.0f} s", justify="right")
-    table.add_column("peak state rows", justify="right")
+    for name in ("query", "strategy", "window, rows", "ms", "peak state rows"):
+        table.add_column(name, justify="left" if name in ("query", "strategy") else "right")
     for each in found["series"]:
-        times = [f"{1e3 * seconds:.2f}" for seconds in each["seconds_per_1000_rows"]]
-        table.add_row(each["query"], each["strategy"], *times, f"{each['peak_state_rows'][-1]:,}")
+        for length, seconds, state in zip(
+            each["x"], each["seconds_per_1000_rows"], each["peak_state_rows"], strict=True
+        ):
+            table.add_row(
+                each["query"], each["strategy"], f"{length:,.0f}", f"{1e3 * seconds:.2f}", f"{state:,}"
+            )
     return table
 
 

@@ -127,7 +127,7 @@ def window_join() -> Join:
     return Join(sides, (((0, "l.k"), (1, "r.k")),), None, (0, 1))
 
 
-def growth(sizes: tuple[int, ...] = STATE_SIZES, steps: int = 30) -> tuple[Growth, ...]:
+def growth(sizes: tuple[int, ...] = STATE_SIZES, steps: int = 200) -> tuple[Growth, ...]:
     """A window join and a DISTINCT at a fixed batch size while the state grows."""
     join = levels(
         lambda size: Driver(window_join(), window_rows(size // 2, size, inputs=2)),
@@ -215,10 +215,12 @@ def against_polars(rows: int = 4_000_000, window: int = 600_000) -> tuple[float,
     return rows / polars_seconds, rows / spent
 
 
-def run(*, quick: bool = False) -> KernelBench:
+def run(*, quick: bool = False, on_progress: Callable[[str], None] = lambda what: None) -> KernelBench:
     """The whole bench; `quick` with a tenth of the rows, to try it."""
+    on_progress("join against Polars")
     sizes = tuple(size // 10 for size in STATE_SIZES) if quick else STATE_SIZES
     polars_rate, join_rate = against_polars(*((400_000, 60_000) if quick else (4_000_000, 600_000)))
-    return KernelBench(
-        growth(sizes, 10 if quick else 30), throughput(4 if quick else 12), polars_rate, join_rate
-    )
+    on_progress("time per step while the state grows")
+    grown = growth(sizes, 10 if quick else 200)
+    on_progress("rows per second of every kernel")
+    return KernelBench(grown, throughput(4 if quick else 12), polars_rate, join_rate)

@@ -60,12 +60,17 @@ class Driver:
 
 
 def levels(driver: Callable[[int], Driver], sizes: Sequence[int], *, batch: int, steps: int) -> list[Level]:
-    """Times of `steps` steps at each state size; `driver` makes a kernel whose window holds so many rows."""
+    """Times of steps at each state size; `driver` makes a kernel whose window holds so many rows.
+
+    At least `steps` steps, and so many that the whole state is replaced once: merges that come seldom and cost much
+    are then in the mean with the share that they have.
+    """
     found = []
     for size in sizes:
         running = driver(size)
         running.fill(size, 500_000)
         # The window is full and slides from here on: every step expires as much as it brings.
         running.fill(size + 5 * batch, batch)
-        found.append(Level(running.state.rows, tuple(running.step(batch) for _ in range(steps))))
+        count = max(steps, -(-size // batch))
+        found.append(Level(running.state.rows, tuple(running.step(batch) for _ in range(count))))
     return found

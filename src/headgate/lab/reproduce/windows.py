@@ -7,18 +7,15 @@ cost of keeping state, not of calling a function per row. Times are of the proce
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 from typing import Any
 
-import polars as pl
-import pyarrow as pa
-
-from headgate.lab.generators import Network
 from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import Claim, Series
+from headgate.lab.reproduce.traffic import LINKS, Traffic, slices
 from headgate.model.time import SECOND
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.lower import Strategy, lower
@@ -30,8 +27,18 @@ from headgate.safety.gate import admit
 from headgate.session import Query, Session
 
 STEP_ROWS = 1_000
-WINDOWS = (500, 2_000, 8_000, 20_000)
+STEPS = 40
 STRATEGIES: tuple[Strategy, ...] = ("UPA", "NT", "DIRECT")
+
+# Window lengths in rows of one link, shortest first. A join's answer grows with the square of its windows.
+WINDOWS: Mapping[str, tuple[int, ...]] = {
+    "1 ftp": (500, 2_000, 8_000, 20_000, 50_000),
+    "1 telnet": (500, 2_000, 8_000, 20_000),
+    "2 sources": (2_000, 20_000, 200_000, 1_000_000),
+    "2 pairs": (2_000, 20_000, 200_000, 1_000_000),
+    "3": (500, 2_000, 8_000, 20_000, 200_000),
+    "4": (500, 2_000, 8_000, 20_000),
+}
 
 _COLUMNS = "ts TIMESTAMP, duration DOUBLE, protocol STRING, bytes BIGINT, source STRING, destination STRING"
 
@@ -67,23 +74,25 @@ class WindowsReproduction:
         }
 
 
-def links(rows: int, seed: int) -> dict[str, pa.Table]:
-    """Three links of generated traffic, one row a second on each."""
-    traffic = Network(rows=rows, links=3, seed=seed)
-    return {name: traffic[name].table() for name in ("link1", "link2", "link3")}
-
-
 def reproduce(
-    windows: Sequence[int] = WINDOWS, *, tables: Mapping[str, pa.Table] | None = None, data: str = "generated"
+    *,
+    traffic: Traffic | None = None,
+    longest: int | None = None,
+    on_progress: Callable[[str], None] = lambda what: None,
 ) -> WindowsReproduction:
-    """Measures every query, strategy and window length over the same rows."""
-    tables = tables or links(2 * max(windows) + 10 * STEP_ROWS, seed=7)
-    series = tuple(
-        _line(name, text, strategy, windows, tables)
-        for name, text in QUERIES.items()
-        for strategy in _variants(name)
-    )
-    return WindowsReproduction(data, series, tuple(_claims(series)))
+    """Measures every query, strategy and window length over the same rows, windows up to `longest` rows."""
+    if traffic is None:
+        most = min(longest or 2**60, max(map(max, WINDOWS.values())))
+        traffic = Traffic.generated(most + 2 * STEPS * STEP_ROWS)
+    rows = min(len(times) for times in traffic.times.values())
+    room = rows - STEPS * STEP_ROWS if longest is None else min(longest, rows - STEPS * STEP_ROWS)
+    series = []
+    for name, text in QUERIES.items():
+        windows = [window for window in WINDOWS[name] if window <= room] or [room]
+        for variant in _variants(name):
+            on_progress(f"Query {name}, {variant}")
+            series.append(_line(name, text, variant, windows, traffic))
+    return WindowsReproduction(traffic.name, tuple(series), tuple(_claims(series)))
 
 
 def _variants(query: str) -> tuple[str, ...]:
@@ -91,26 +100,25 @@ def _variants(query: str) -> tuple[str, ...]:
     return ("UPA", "NT", "NT join up") if query == "4" else STRATEGIES
 
 
-def _line(
-    name: str, text: str, variant: str, windows: Sequence[int], tables: Mapping[str, pa.Table]
-) -> Series:
-    points = [_measure(text.format(w=window), variant, window, tables) for window in windows]
+def _line(name: str, text: str, variant: str, windows: Sequence[int], traffic: Traffic) -> Series:
+    points = [_measure(text, variant, window, traffic) for window in windows]
     seconds, state, results = zip(*points, strict=True)
     return Series(name, variant, tuple(float(w) for w in windows), seconds, state, results)
 
 
-def _measure(text: str, variant: str, window: int, tables: Mapping[str, pa.Table]) -> tuple[float, int, int]:
+def _measure(text: str, variant: str, window: int, traffic: Traffic) -> tuple[float, int, int]:
     """Seconds per 1,000 rows once the windows are full, peak state rows, and rows of output."""
     session = Session()
-    for link in tables:
+    for link in LINKS:
         session.sql(f"CREATE STREAM {link} ({_COLUMNS}) TIMESTAMP BY ts")
-    query = session.sql(text)
+    length = max(1, round(window * traffic.seconds_per_row))
+    query = session.sql(text.format(w=length))
     assert query is not None
     strategy: Strategy = "NT" if variant.startswith("NT") else "DIRECT" if variant == "DIRECT" else "UPA"
-    run = _run(query, strategy, pushed_down=variant == "NT join up", tables=tables)
+    run = _run(query, strategy, pushed_down=variant == "NT join up", length=length, traffic=traffic)
     state = next(iter(run.states.values()))
     marks: list[tuple[int, float]] = []
-    full = min(table["ts"][0].cast(pa.int64()).as_py() for table in tables.values()) + window * SECOND
+    full = traffic.start + length * SECOND
     begun = process_time()
     run.run(
         lambda name, frame: None,
@@ -124,19 +132,16 @@ def _measure(text: str, variant: str, window: int, tables: Mapping[str, pa.Table
     return per_thousand, state.metrics.peak_state_rows, state.metrics.rows_out
 
 
-def _run(query: Query, strategy: Strategy, *, pushed_down: bool, tables: Mapping[str, pa.Table]) -> LocalRun:
+def _run(query: Query, strategy: Strategy, *, pushed_down: bool, length: int, traffic: Traffic) -> LocalRun:
     plan = _plan(query.optimized.compared, pushed_down=pushed_down)
     admitted = admit(query.bound, plan.plan)
     ready = RunnableQuery(lower(admitted, plan, strategy), plan.plan)
+    cuts = traffic.cuts(length, STEP_ROWS, STEPS)
     streams = []
     for stream in used_streams([ready]):
-        rows = frame_of(tables[stream.name], stream.columns)
-        streams.append((stream, _slices(rows)))
+        rows = frame_of(traffic.tables[stream.name], stream.columns)
+        streams.append((stream, slices(rows, traffic.times[stream.name], cuts)))
     return LocalRun([ready], streams, drain=False)
-
-
-def _slices(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    return rows.iter_slices(STEP_ROWS)
 
 
 def _plan(compared: Sequence[OptimizedPlan], *, pushed_down: bool) -> OptimizedPlan:
@@ -195,7 +200,5 @@ def draw(found: WindowsReproduction, path: Path) -> None:
             for each in found.series:
                 if each.query == name:
                     panel.plot(each.x, [1e3 * s for s in each.seconds], marker="o", label=each.strategy)
-            panel.set(
-                title=f"Query {name}", xlabel="window, seconds", ylabel="ms per 1,000 rows", xscale="log"
-            )
+            panel.set(title=f"Query {name}", xlabel="window, rows", ylabel="ms per 1,000 rows", xscale="log")
             panel.legend(fontsize=8, frameon=False)

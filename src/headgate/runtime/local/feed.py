@@ -47,6 +47,8 @@ class _StreamState:
     clock: int = BEGINNING
     last: int | None = None
     exhausted: bool = False
+    height: int = 0
+    """How many rows the chunk had that was read last."""
 
 
 class Feed:
@@ -80,9 +82,10 @@ class Feed:
             behind = [each for each in self._streams if not each.exhausted]
             if not behind:
                 break
-            late.update(self._read(min(behind, key=lambda each: each.clock), late))
+            slowest = min(behind, key=lambda each: each.clock)
+            late.update(self._read(slowest, late))
             safe = min((each.clock for each in self._streams if not each.exhausted), default=NEVER) - 1
-            if safe > done and safe < NEVER - 1:
+            if safe > done and safe < NEVER - 1 and (late or self._worth_a_step(safe, slowest.height)):
                 rows = self._ready(safe, late)
                 if late or any(not frame.is_empty() for frame in rows.values()):
                     yield FeedStep(safe, rows, late)
@@ -101,11 +104,26 @@ class Feed:
                 late.update(_added(late, each.stream.name, broken))
         return rows
 
+    def _worth_a_step(self, safe: int, height: int) -> bool:
+        """Whether the rows up to an instant are at least half as many as were just read.
+
+        Streams that are read in turn end their chunks at slightly different times; without this, every other step
+        would bring the few rows between two such ends.
+        """
+        ready = 0
+        for each in self._streams:
+            for frame in each.waiting:
+                ready += int((frame[BORN] <= safe).sum())
+                if 2 * ready >= height:
+                    return True
+        return False
+
     def _read(self, state: _StreamState, late: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         chunk = next(state.chunks, None)
         if chunk is None:
             state.exhausted = True
             return {}
+        state.height = chunk.height
         admitted = state.arrival.admit(chunk)
         state.clock = admitted.clock
         if not admitted.rows.is_empty():
