@@ -27,7 +27,7 @@ def input_(name: str, store: Structure, *, internal: bool = False) -> JoinInput:
     return JoinInput({f"{name}.k": pl.Int64(), f"{name}.v": pl.Int64()}, internal, store)
 
 
-def on_k(*inputs: JoinInput, residual: pl.Expr | None = None) -> Join:
+def on_k(*inputs: JoinInput, residual: tuple[pl.Expr, ...] = ()) -> Join:
     """The join of all inputs on `k`."""
     names = [next(iter(each.schema)) for each in inputs]
     return Join(inputs, (tuple(enumerate(names)),), residual, tuple(range(len(inputs))))
@@ -144,7 +144,7 @@ def test_null_joins_nothing_and_is_not_stored() -> None:
 
 def test_two_columns_of_one_input_in_a_class_must_be_equal_too() -> None:
     inputs = (input_("a", FIFO), input_("b", FIFO))
-    join = Join(inputs, (((0, "a.k"), (0, "a.v"), (1, "b.k")),), None, (0, 1))
+    join = Join(inputs, (((0, "a.k"), (0, "a.v"), (1, "b.k")),), (), (0, 1))
     state, [out] = run(join, (5, [[(1, 1, 0, 9, 1), (1, 2, 0, 9, 1), (2, None, 0, 9, 1)], [(1, 7, 0, 9, 1)]]))
     assert out == [(1, 1, 1, 7, 0, 9, 1)]
     assert [store.rows for store in state.stores] == [1, 1]
@@ -152,14 +152,14 @@ def test_two_columns_of_one_input_in_a_class_must_be_equal_too() -> None:
 
 def test_inputs_without_an_equality_form_a_product_that_the_residual_thins() -> None:
     inputs = (input_("a", FIFO), input_("b", FIFO))
-    join = Join(inputs, (), pl.col("a.v") < pl.col("b.v"), (0, 1))
+    join = Join(inputs, (), (pl.col("a.v") < pl.col("b.v"),), (0, 1))
     _, [out] = run(join, (5, [[(1, 1, 0, 9, 1), (1, 5, 0, 9, 1)], [(2, 3, 0, 9, 1), (2, None, 0, 9, 1)]]))
     assert out == [(1, 1, 2, 3, 0, 9, 1)]
 
 
 def test_a_chain_over_different_attributes_is_one_join() -> None:
     inputs = (input_("a", FIFO), input_("b", FIFO), input_("c", FIFO))
-    join = Join(inputs, (((0, "a.k"), (1, "b.k")), ((1, "b.v"), (2, "c.v"))), None, (0, 1, 2))
+    join = Join(inputs, (((0, "a.k"), (1, "b.k")), ((1, "b.v"), (2, "c.v"))), (), (0, 1, 2))
     _, said = run(
         join,
         (1, [[], [], [(9, 7, 1, 11, 1)]]),
@@ -170,7 +170,7 @@ def test_a_chain_over_different_attributes_is_one_join() -> None:
 
 
 def test_an_input_without_columns_takes_part_as_a_count() -> None:
-    join = Join((input_("a", FIFO), JoinInput({}, False, FIFO)), (), None, (0, 1))
+    join = Join((input_("a", FIFO), JoinInput({}, False, FIFO)), (), (), (0, 1))
     _, [out] = run(join, (5, [[(1, 1, 0, 9, 1)], [(2, 9, 1), (3, 9, 1)]]))
     assert out == [(1, 1, 2, 9, 1), (1, 1, 3, 9, 1)]
 
@@ -178,8 +178,8 @@ def test_an_input_without_columns_takes_part_as_a_count() -> None:
 def test_lazy_expiry_keeps_the_dead_for_some_steps_and_answers_alike() -> None:
     inputs = (input_("a", FIFO), input_("b", FIFO))
     steps = [(t, [[(1, t, t, t + 2, 1)], [(1, -t, t, t + 2, 1)]]) for t in range(1, 8)]
-    eager = Join(inputs, (((0, "a.k"), (1, "b.k")),), None, (0, 1))
-    lazy = Join(inputs, eager.equalities, None, (0, 1), "lazy", lazy_steps=5)
+    eager = Join(inputs, (((0, "a.k"), (1, "b.k")),), (), (0, 1))
+    lazy = Join(inputs, eager.equalities, (), (0, 1), "lazy", lazy_steps=5)
     assert run(lazy, *steps)[1] == run(eager, *steps)[1]
     assert [run(eager, *steps[:count])[0].rows for count in (3, 5, 7)] == [4, 4, 4]
     assert [run(lazy, *steps[:count])[0].rows for count in (3, 5, 7)] == [6, 4, 6]
@@ -230,7 +230,7 @@ def test_a_join_that_makes_no_sense_is_refused(
 ) -> None:
     each = [JoinInput({f"{n}.k": pl.Int64(), f"{n}.text": pl.String()}, False, FIFO) for n in inputs]
     with pytest.raises(ValueError, match=complaint):
-        Join(tuple(each), equalities, None, order)
+        Join(tuple(each), equalities, (), order)
 
 
 # --- the order of the probes --------------------------------------------------------------------------------

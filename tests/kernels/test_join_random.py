@@ -92,7 +92,7 @@ def cases(draw: st.DrawFn, *, internal: bool) -> Case:
     join = Join(
         tuple(inputs),
         draw(st.sampled_from(SHAPES[count])),
-        draw(st.sampled_from([None, pl.col("0.v") <= pl.col("1.v")])),
+        draw(st.sampled_from([(), (pl.col("0.v") <= pl.col("1.v"),)])),
         tuple(draw(st.permutations(range(count)))),
         draw(st.sampled_from(["eager", "eager", "lazy"])),
         lazy_steps=3,
@@ -131,7 +131,7 @@ def agrees(join: Join, payloads: Sequence[Payload]) -> bool:
         for number, (each, payload) in enumerate(zip(join.inputs, payloads, strict=True))
         for name, value in zip(each.schema, canonical(payload), strict=True)
     }
-    if join.residual is not None and values[0, "0.v"] > values[1, "1.v"]:  # type: ignore[operator]
+    if join.residual and values[0, "0.v"] > values[1, "1.v"]:  # type: ignore[operator]
         return False
     return all(equal(values[each[0]], values[other]) for each in join.equalities for other in each)
 

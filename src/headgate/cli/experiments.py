@@ -131,12 +131,14 @@ def _print_kernels(found: KernelBench) -> None:
 
 def _series(found: dict[str, Any]) -> Table:
     table = Table(title="ms per 1,000 rows", title_justify="left", show_edge=False)
-    if "times" in found:
-        for name in ("algorithm", "order", "model's cost", "ms", "results"):
-            table.add_column(name, justify="left" if name in ("algorithm", "order") else "right")
-        for each in found["times"]:
+    if "orders" in found:
+        for name in ("state", "algorithm", "interval", "order", "model's cost", "ms", "results"):
+            table.add_column(name, justify="left" if name in ("state", "algorithm", "order") else "right")
+        for each in (*found["orders"], *found["intervals"]):
             table.add_row(
+                each["state"],
                 each["algorithm"],
+                str(each["interval"]),
                 each["order"],
                 f"{each['predicted']:,.0f}",
                 f"{1e3 * each['seconds']:.2f}",

@@ -24,7 +24,7 @@ inputs and others that end rows, therefore remembers its results and which rows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -105,13 +105,14 @@ class JoinState:
 class Join:
     """The join of `inputs` on `equalities`, classes of columns that are all equal, and on a `residual`.
 
-    `order` is the global join order. Lazy expiry drops dead rows only every `lazy_steps` steps. With a `purge`, the
-    inputs of closed values follow the joined ones.
+    All parts of the residual must hold; each is asked as soon as the inputs that it reads have met. `order` is the
+    global join order. Lazy expiry drops dead rows only every `lazy_steps` steps. With a `purge`, the inputs of closed
+    values follow the joined ones.
     """
 
     inputs: tuple[JoinInput, ...]
     equalities: tuple[EqualityClass, ...]
-    residual: pl.Expr | None
+    residual: tuple[pl.Expr, ...]
     order: tuple[int, ...]
     expiry: Literal["eager", "lazy"] = "eager"
     lazy_steps: int = 16
@@ -203,8 +204,7 @@ class Join:
     ) -> Partial | None:
         """Rows of one input combined with those of all others."""
         found: Partial | None = rows
-        path = self._plan.paths[origin]
-        for step in path:
+        for step, due in zip(self._plan.paths[origin], self._due[origin], strict=True):
             if found is None or found.height == 0:
                 return None
             each, earlier = arrivals[step.input], step.input < origin
@@ -213,7 +213,7 @@ class Join:
                 each.new_stores if earlier or ending else each.old_stores,
                 internal=self.inputs[step.input].internal,
                 outlive=ending and earlier,
-                residual=self.residual if step is path[-1] else None,
+                residual=due,
             )
         return found
 
@@ -243,6 +243,20 @@ class Join:
     @cached_property
     def _plan(self) -> JoinPlan:
         return plan_join(len(self.inputs), self.equalities, self.order)
+
+    @cached_property
+    def _due(self) -> tuple[tuple[pl.Expr | None, ...], ...]:
+        """By input with new rows, and by probe: the parts of the residual that can be asked for the first time."""
+        return tuple(tuple(self._due_on(origin)) for origin in range(len(self.inputs)))
+
+    def _due_on(self, origin: int) -> Iterator[pl.Expr | None]:
+        met = set(self.inputs[origin].schema)
+        waiting = [(part, set(part.meta.root_names())) for part in self.residual]
+        for step in self._plan.paths[origin]:
+            met |= self.inputs[step.input].schema.keys()
+            due = [part for part, reads in waiting if reads <= met]
+            waiting = [(part, reads) for part, reads in waiting if not reads <= met]
+            yield pl.all_horizontal(due) if due else None
 
     @cached_property
     def _numbered(self) -> tuple[str | None, ...]:

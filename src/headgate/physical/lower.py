@@ -222,7 +222,8 @@ class _Lowering:
         equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
         order = self.facts.estimates.orders[node].best.order
         purge = self._purge(node)
-        kernel = join.Join(members, equalities, _residual(node.residual), order, purge=purge)
+        residual = tuple(compile_scalar(part) for part in node.residual)
+        kernel = join.Join(members, equalities, residual, order, purge=purge)
         closed = [self._closed(each) for each in self.methods.joins[node].closings] if purge else []
         return self._add("join", kernel, *inputs, *closed)
 
@@ -282,9 +283,8 @@ class _Lowering:
                 join.JoinInput(schema_of(node.right), False, Structure.ENDINGS),
             )
             equalities = tuple(((0, a), (1, b)) for a, b in node.keys)
-            return self._add(
-                "join", join.Join(members, equalities, _residual(node.residual), (0, 1)), left, right
-            )
+            residual = tuple(compile_scalar(part) for part in node.residual)
+            return self._add("join", join.Join(members, equalities, residual, (0, 1)), left, right)
         kernel = tablejoin.TableJoin(
             schema_of(node.left), schema_of(node.right), node.keys, _residual(node.residual)
         )

@@ -124,13 +124,13 @@ def window_rows(window: int, distinct: int, *, inputs: int = 1) -> MakeBatches:
 def window_join() -> Join:
     """The join of two time windows on one integer column."""
     sides = tuple(JoinInput(schema, False, Structure.FIFO) for schema in (_LEFT, _RIGHT))
-    return Join(sides, (((0, "l.k"), (1, "r.k")),), None, (0, 1))
+    return Join(sides, (((0, "l.k"), (1, "r.k")),), (), (0, 1))
 
 
 def growth(sizes: tuple[int, ...] = STATE_SIZES, steps: int = 200) -> tuple[Growth, ...]:
     """A window join and a DISTINCT at a fixed batch size while the state grows."""
     join = levels(
-        lambda size: Driver(window_join(), window_rows(size // 2, size, inputs=2)),
+        lambda size: Driver(window_join(), window_rows(size, 2 * size, inputs=2)),
         [size // 2 for size in sizes],
         batch=BATCH // 2,
         steps=steps,

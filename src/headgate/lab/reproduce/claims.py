@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+
+def require_same(results: Iterable[object], what: str) -> None:
+    """Refuses to compare times of runs that did not find the same."""
+    found = set(results)
+    if len(found) > 1:
+        raise AssertionError(f"{what}: different numbers of results, {sorted(map(str, found))}")
 
 
 @dataclass(frozen=True)
