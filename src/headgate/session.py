@@ -13,7 +13,7 @@ from headgate.explain.explanation import Explanation
 from headgate.language.decode import MOST_BYTES, decode
 from headgate.language.parse import Statement, parse
 from headgate.language.render import render_all
-from headgate.model.errors import InputError, NameResolutionError
+from headgate.model.errors import InputError, NameResolutionError, SetupError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.optimize import Optimized, optimize
@@ -30,6 +30,7 @@ from headgate.safety.verdict import Verdict
 if TYPE_CHECKING:
     from headgate.runtime.local.data import Result
     from headgate.runtime.local.workspace import LocalWorkspace
+    from headgate.runtime.spark.workspace import SparkWorkspace
 
 RunRequest = tuple[BoundQuery, Optimized]
 
@@ -46,19 +47,24 @@ def read_text(path: str | Path) -> SourceText:
     return decode(str(file), data)
 
 
+def _is_spark(data: Any) -> bool:
+    return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "isStreaming")
+
+
 class Session:
     """Declarations, queries and rows, gathered piece by piece."""
 
-    def __init__(self) -> None:
+    def __init__(self, spark: Any = None) -> None:
+        self.spark = spark
         self.catalog = Catalog()
         self.statements: tuple[Statement, ...] = ()
         self.statistics = Statistics()
         self.base = Path()
 
     @staticmethod
-    def from_file(path: str | Path) -> Session:
+    def from_file(path: str | Path, spark: Any = None) -> Session:
         """A session with all statements of a CQL file."""
-        session = Session()
+        session = Session(spark)
         session.base = Path(path).parent
         session.read(read_text(path))
         return session
@@ -82,13 +88,18 @@ class Session:
     def stream(self, name: str, data: Any, *, time: str | None = None, slack: int = 0) -> None:
         """Gives a stream its rows, in order of arrival; a stream not declared yet gets the data's columns.
 
-        `data` is a Polars or pandas frame, an Arrow table or a list of dicts; `time` names the event time,
-        `slack` is in microseconds.
+        `data` is a streaming DataFrame of Spark's, or a Polars or pandas frame, an Arrow table or a list of dicts;
+        `time` names the event time, `slack` is in microseconds.
         """
+        if _is_spark(data):
+            self.catalog = self.on_spark.add_stream(self.catalog, name, data, time=time, slack=slack)
+            return
         self.catalog = self.local.add_stream(self.catalog, name, data, time=time, slack=slack)
 
     def table(self, name: str, data: Any, *, retroactive: bool = True) -> None:
         """Gives a table its rows; a table not declared yet gets the data's columns."""
+        if _is_spark(data):
+            data = data.toArrow()
         self.catalog = self.local.add_table(self.catalog, name, data, retroactive=retroactive)
 
     def table_changes(self, name: str, data: Any, *, time: str, op: str) -> None:
@@ -113,6 +124,15 @@ class Session:
         from headgate.runtime.local.workspace import LocalWorkspace
 
         return LocalWorkspace()
+
+    @cached_property
+    def on_spark(self) -> SparkWorkspace:
+        """The streaming DataFrames given to this session and the engine on Spark."""
+        if self.spark is None:
+            raise SetupError("this session has no Spark", remedy="make it with headgate.Session(spark)")
+        from headgate.runtime.spark.workspace import SparkWorkspace
+
+        return SparkWorkspace(self.spark)
 
     def use_statistics(self, path: str | Path) -> None:
         """Rates and distinct counts for costs, from a YAML file."""
@@ -177,6 +197,31 @@ class Query:
     def run(self, **options: Any) -> Result:
         """Runs this query alone over all rows of its session, in this process."""
         return self.session.run([self.name], **options)[self.name]
+
+    def to_df(self, **options: Any) -> Any:
+        """The query's output as a streaming DataFrame. Options are those of `SparkOptions`."""
+        session = self.session
+        return session.on_spark.to_df(
+            self.bound, self.optimized, base=session.base, tables=session.local.rows, **options
+        )
+
+    def start(self, sink: Any, *, checkpoint: str | Path | None = None, **options: Any) -> Any:
+        """Starts the query on Spark and gives Spark's handle of it.
+
+        `sink` is a folder (a Path), a name of a Spark format ("memory", "console", "kafka", …) or a function of a
+        micro-batch's DataFrame and its number. Options are those of `SparkOptions`; besides, `trigger` and
+        `sink_options` are handed to Spark.
+        """
+        session = self.session
+        return session.on_spark.start(
+            self.bound,
+            self.optimized,
+            sink,
+            base=session.base,
+            tables=session.local.rows,
+            checkpoint=checkpoint,
+            **options,
+        )
 
     def explain(self, *, alternatives: bool = False) -> Explanation:
         """The plan, with the update pattern and the state of every operator."""

@@ -14,8 +14,8 @@ from headgate.model.batch import BORN, SIGN
 from headgate.physical.lower import Strategy
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, static_table
-from headgate.runtime.local.query import QueryState
 from headgate.runtime.local.start import runnable, used_streams, used_tables
+from headgate.runtime.query import QueryState
 from headgate.session import Session
 
 

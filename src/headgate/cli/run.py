@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,10 +15,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, open_session
+from headgate.model.errors import InputError
 
 if TYPE_CHECKING:
     from headgate.runtime.local.engine import Progress as Step
     from headgate.runtime.local.files import RunSummary
+    from headgate.session import Session
 
 EPILOG = (
     "Exit code: 0 done, 1 a query was refused, 2 bad input.   Examples: "
@@ -30,6 +33,7 @@ class Engine(StrEnum):
     """Where queries run."""
 
     local = "local"
+    spark = "spark"
 
 
 class Strategy(StrEnum):
@@ -43,7 +47,20 @@ class Strategy(StrEnum):
 def run(
     file: FileArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
-    engine: Annotated[Engine, typer.Option("--engine", help="Where to run: in this process.")] = Engine.local,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="Where to run: in this process, or on Spark.")
+    ] = Engine.local,
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="Spark's master; local[*] if none is given.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="DIR", help="Spark: keep state there, and continue from it."),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option("--shards", min=1, max=1024, help="Spark: shards; as many as cores if not given."),
+    ] = None,
     query: QueryOption = None,
     stats: StatsOption = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per step, about.")] = 100_000,
@@ -67,10 +84,32 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
 ) -> None:
     """Run the queries of a file to the end of their input and write the results as Parquet."""
+    session = open_session(file, stats)
+    if engine is Engine.spark:
+        _run_on_spark(
+            session,
+            query,
+            output,
+            {
+                "batch_rows": batch_rows,
+                "allow_unbounded": allow_unbounded,
+                "strategy": strategy.value,
+                "drain": drain,
+                "shards": shards,
+            },
+            master=master,
+            checkpoint=checkpoint,
+            overwrite=overwrite,
+            rejects=rejects,
+            quiet=quiet,
+        )
+        return
+    for option, given in (("--master", master), ("--checkpoint", checkpoint), ("--shards", shards)):
+        if given is not None:
+            raise InputError(f"{option} is for Spark", remedy="add --engine spark")
     from headgate.runtime.local.files import run_to_folder
     from headgate.runtime.sources import RejectPolicy
 
-    session = open_session(file, stats)
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
     prepared, sources = session.local.prepare(
         session.chosen(query),
@@ -101,6 +140,58 @@ def run(
 
         summary = run_to_folder(prepared, sources, output, overwrite=overwrite, on_progress=on_progress)
     if not quiet:
+        console.print(_summary(summary, output, unbounded))
+
+
+def _run_on_spark(
+    session: Session,
+    names: list[str] | None,
+    output: Path,
+    options: dict[str, Any],
+    *,
+    master: str | None,
+    checkpoint: Path | None,
+    overwrite: bool,
+    rejects: Path | None,
+    quiet: bool,
+) -> None:
+    """Runs queries on Spark, one after the other, with a line of progress."""
+    from headgate.runtime.spark.cluster import open_spark, require_spark
+
+    if rejects is not None:
+        raise InputError("--rejects is not there on Spark yet", remedy="use --engine local")
+    chosen = session.chosen(names)
+    require_spark()
+    from headgate.runtime.spark.run import SparkOptions, run_to_folder, stages_of
+
+    console = Console(stderr=True, highlight=False)
+    # Refusals come before the seconds that Spark takes to start.
+    stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
+    with console.status("starting Spark …") if not quiet and console.is_terminal else nullcontext() as status:
+        spark = open_spark(master)
+
+        def on_batch(metrics: Mapping[str, Any]) -> None:
+            if status is not None:
+                status.update(
+                    f"{metrics['query']}: batch {metrics.get('batches', 0)}  {metrics['rows_in']:,} rows in, "
+                    f"{metrics['rows_out']:,} out  state {metrics['state_rows']:,} rows"
+                )
+
+        try:
+            summary = run_to_folder(
+                spark,
+                chosen,
+                session.base,
+                output,
+                SparkOptions(**options),
+                checkpoint=checkpoint,
+                overwrite=overwrite,
+                on_batch=on_batch,
+            )
+        finally:
+            spark.stop()
+    if not quiet:
+        unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(_summary(summary, output, unbounded))
 
 

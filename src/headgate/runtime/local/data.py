@@ -13,7 +13,7 @@ from headgate.kernels.expressions import polars_type
 from headgate.model.errors import DataError
 from headgate.model.schema import Column
 from headgate.model.types import spark_name
-from headgate.runtime.local.query import Metrics
+from headgate.runtime.query import Metrics
 
 
 def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame:
@@ -83,10 +83,10 @@ def _converted(series: pl.Series, column: Column) -> pl.Series:
 def columns_of(frame: pl.DataFrame) -> tuple[Column, ...]:
     """A frame's columns in Headgate's types."""
     schema = frame.head(0).to_arrow().schema
-    return tuple(Column(field.name, _plain(field.type)) for field in schema)
+    return tuple(Column(field.name, plain_type(field.type)) for field in schema)
 
 
-def _plain(dtype: pa.DataType) -> pa.DataType:
+def plain_type(dtype: pa.DataType) -> pa.DataType:
     """Arrow's many spellings of one type as the one that Headgate uses."""
     if pa.types.is_large_string(dtype) or dtype == pa.string_view():
         return pa.string()
@@ -97,9 +97,9 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
     if pa.types.is_unsigned_integer(dtype):
         return pa.int64()
     if pa.types.is_large_list(dtype):
-        return pa.list_(_plain(dtype.value_type))
+        return pa.list_(plain_type(dtype.value_type))
     if pa.types.is_struct(dtype):
-        return pa.struct([(field.name, _plain(field.type)) for field in dtype])
+        return pa.struct([(field.name, plain_type(field.type)) for field in dtype])
     return dtype
 
 

@@ -14,7 +14,7 @@ from headgate.physical.lower import horizon
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Emit
 from headgate.runtime.local.feed import Feed
-from headgate.runtime.local.query import QueryState
+from headgate.runtime.query import QueryState
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from headgate.model.time import BEGINNING, NEVER
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources.arrival import Arrival
 from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.runtime.waiting import Waiting
 from headgate.safety.promise import Promise
 
 
@@ -43,7 +44,7 @@ class _StreamState:
     chunks: Iterator[pl.DataFrame]
     arrival: Arrival
     promises: KeptPromises
-    waiting: list[pl.DataFrame] = field(default_factory=list)
+    waiting: Waiting = field(default_factory=Waiting.empty)
     clock: int = BEGINNING
     last: int | None = None
     exhausted: bool = False
@@ -112,10 +113,9 @@ class Feed:
         """
         ready = 0
         for each in self._streams:
-            for frame in each.waiting:
-                ready += int((frame[BORN] <= safe).sum())
-                if 2 * ready >= height:
-                    return True
+            ready += each.waiting.ready(safe)
+            if 2 * ready >= height:
+                return True
         return False
 
     def _read(self, state: _StreamState, late: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -127,7 +127,7 @@ class Feed:
         admitted = state.arrival.admit(chunk)
         state.clock = admitted.clock
         if not admitted.rows.is_empty():
-            state.waiting.append(admitted.rows)
+            state.waiting = state.waiting.adding(admitted.rows)
             newest = admitted.rows[BORN].max()
             assert isinstance(newest, int)
             state.last = newest if state.last is None else max(state.last, newest)
@@ -142,10 +142,5 @@ def _added(late: Mapping[str, pl.DataFrame], name: str, rows: pl.DataFrame) -> d
 
 def _take(state: _StreamState, upto: int) -> pl.DataFrame:
     """The waiting rows up to an instant, sorted by time and then by arrival."""
-    if not state.waiting:
-        return pl.DataFrame()
-    frame = pl.concat(state.waiting) if len(state.waiting) > 1 else state.waiting[0]
-    ready = frame.filter(pl.col(BORN) <= upto)
-    rest = frame.filter(pl.col(BORN) > upto)
-    state.waiting = [] if rest.is_empty() else [rest]
-    return ready if ready[BORN].is_sorted() else ready.sort(BORN, maintain_order=True)
+    state.waiting, ready = state.waiting.take(upto)
+    return pl.DataFrame() if ready is None else ready

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.runtime.local.engine import LocalRun, Progress
-from headgate.runtime.local.query import QueryState
 from headgate.runtime.output import OutputFolder, arrow_schema, to_arrow
+from headgate.runtime.query import QueryState
 from headgate.runtime.sources import FileSource
 
 

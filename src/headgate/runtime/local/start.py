@@ -56,7 +56,7 @@ def prepare(
     )
     rows_per_chunk = max(1, batch_rows // max(1, len(used)))
     for stream in used:
-        _require_time(stream)
+        require_time(stream)
         if stream.name in given:
             streams.append((stream, given[stream.name].iter_slices(rows_per_chunk)))
         else:
@@ -70,18 +70,18 @@ def prepare(
         else:
             source = FileSource(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
             sources.append(source)
-            tables[table.name] = static_table(_whole(source.chunks(), table))
+            tables[table.name] = static_table(whole(source.chunks(), table))
     return LocalRun(queries, streams, tables, drain), sources
 
 
-def _whole(chunks: Iterable[pl.DataFrame], table: TableDef) -> pl.DataFrame:
+def whole(chunks: Iterable[pl.DataFrame], table: TableDef) -> pl.DataFrame:
     found = list(chunks)
     if not found:
         raise SetupError(f"table {table.name} has no rows and no schema to read")
     return pl.concat(found)
 
 
-def _require_time(stream: StreamDef) -> None:
+def require_time(stream: StreamDef) -> None:
     if stream.time is None:
         raise SetupError(
             f"stream {stream.name} has no event time",

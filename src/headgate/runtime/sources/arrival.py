@@ -62,18 +62,23 @@ class Arrival:
         latest = self.state.latest
         return BEGINNING if latest is None else max(BEGINNING, latest - self._slack)
 
-    def admit(self, chunk: pl.DataFrame) -> Admitted:
-        """Takes the next rows of the stream; DataError if one of them has no time."""
+    def timed(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        """Rows of the stream with their instants as `_born`; DataError if one of them has none."""
         timed = chunk.with_columns(pl.col(self._time).dt.epoch("us").alias(BORN))
-        if timed.is_empty():
-            return Admitted(timed, timed, self.clock)
-        instants = timed[BORN]
-        if instants.null_count():
-            row = self.state.rows + int(instants.is_null().arg_true()[0]) + 1
+        if timed[BORN].null_count():
+            row = self.state.rows + int(timed[BORN].is_null().arg_true()[0]) + 1
             raise DataError(
                 f"stream {self._name}, row {row}: the event time {self._time} is NULL",
                 remedy="leave such rows out",
             )
+        return timed
+
+    def admit(self, chunk: pl.DataFrame) -> Admitted:
+        """Takes the next rows of the stream; DataError if one of them has no time."""
+        timed = self.timed(chunk)
+        if timed.is_empty():
+            return Admitted(timed, timed, self.clock)
+        instants = timed[BORN]
         earlier = int(instants[0]) if self.state.latest is None else self.state.latest
         latest = instants.cum_max().clip(lower_bound=earlier)
         late = latest.shift(1, fill_value=earlier) - instants > self._slack

@@ -27,9 +27,10 @@ _FAILURES = (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError, Memo
 
 @dataclass(frozen=True)
 class ParquetFormat:
-    """Parquet files with the given columns."""
+    """Parquet files with the given columns; all of their row groups, or those from one up to another."""
 
     columns: tuple[Column, ...]
+    groups: tuple[int, int] | None = None
 
     @property
     def forms(self) -> TextForms | None:
@@ -37,20 +38,25 @@ class ParquetFormat:
 
     def pieces(self, file: Path, rows: int, *, stops: bool) -> Iterator[Piece]:
         with _opened(file) as source:
-            size, before = file.stat().st_size, 0
+            size = file.stat().st_size
+            groups = list(range(*(self.groups or (0, source.metadata.num_row_groups))))
+            before = sum(
+                source.metadata.row_group(index).num_rows for index in range(groups[0] if groups else 0)
+            )
+            last = before + sum(source.metadata.row_group(index).num_rows for index in groups)
             indexes = _indexes(file, source, self.columns)
             names = [source.schema_arrow.names[index] for index in indexes]
             total = max(1, source.metadata.num_rows)
-            for batch in _batches(file, source, names, rows):
+            for batch in _batches(file, source, names, rows, groups):
                 if batch.num_rows == 0:
                     continue
                 read = size * min(total, before + batch.num_rows) // total
                 place = partial(_place, before)
                 yield Piece([batch.column(name) for name in names], (), place, read)
                 before += batch.num_rows
-            if before != source.metadata.num_rows:
+            if before != last:
                 raise InputError(
-                    f"cannot read {file}: it has {before:,} rows and says {source.metadata.num_rows:,}",
+                    f"cannot read {file}: it has {before:,} rows and says {last:,}",
                     remedy="check that the file is complete",
                 )
 
@@ -80,9 +86,13 @@ def _opened(file: Path) -> pq.ParquetFile:
         raise unreadable(file, error) from error
 
 
-def _batches(file: Path, source: pq.ParquetFile, names: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(
+    file: Path, source: pq.ParquetFile, names: list[str], rows: int, groups: list[int]
+) -> Iterator[pa.RecordBatch]:
     try:
-        batches = source.iter_batches(_rows_at_once(source, rows), columns=names, use_threads=False)
+        batches = source.iter_batches(
+            _rows_at_once(source, rows), row_groups=groups, columns=names, use_threads=False
+        )
         while (batch := next(batches, None)) is not None:
             yield batch
     except _FAILURES as error:

@@ -38,6 +38,14 @@ class ReadState:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Slice:
+    """One file of a source, and for Parquet from which row group up to which."""
+
+    file: Path
+    groups: tuple[int, int] | None = None
+
+
 class FileSource:
     """The files of a stream or table, found and checked to be there; the rows come when `chunks` is walked.
 
@@ -46,17 +54,23 @@ class FileSource:
     """
 
     def __init__(
-        self, definition: StreamDef | TableDef, base: Path, *, rows_per_chunk: int, on_bad_row: RejectPolicy
+        self,
+        definition: StreamDef | TableDef,
+        base: Path,
+        *,
+        rows_per_chunk: int,
+        on_bad_row: RejectPolicy,
+        only: Slice | None = None,
     ) -> None:
         if rows_per_chunk < 1:
             raise ValueError(f"a chunk has at least one row, not {rows_per_chunk}")
         options = read_options(definition)
         self.definition = definition
-        self.files = find_files(options.path, base)
+        self.files = find_files(options.path, base) if only is None else (only.file,)
         self.total_bytes = sum(_size(file) for file in self.files)
         self._rows_per_chunk = rows_per_chunk
         self._stops = on_bad_row.stops
-        self._format = _format(options, definition.columns)
+        self._format = _format(options, definition.columns, None if only is None else only.groups)
         self._rejects = RejectState(on_bad_row, definition.name)
         self._state = ReadState()
 
@@ -168,10 +182,10 @@ def open_source(
     return FileSource(definition, base, rows_per_chunk=rows_per_chunk, on_bad_row=on_bad_row)
 
 
-def _format(options: FileOptions, columns: tuple[Column, ...]) -> Format:
+def _format(options: FileOptions, columns: tuple[Column, ...], groups: tuple[int, int] | None) -> Format:
     match options.format:
         case "parquet":
-            return ParquetFormat(columns)
+            return ParquetFormat(columns, groups)
         case "json":
             return JsonFormat.of(columns, options.forms)
         case _:

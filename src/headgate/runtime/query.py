@@ -1,9 +1,9 @@
-"""A query running in this process: one call per clock step, batch by batch through its operator graph."""
+"""A running query: one call per clock step, batch by batch through its operator graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -57,6 +57,14 @@ class QueryState:
         self.clock = BEGINNING
         self.start: int | None = None
         self.metrics = Metrics()
+
+    def fork(self) -> QueryState:
+        """A query at the same point that goes its own way; what is remembered is shared, for it never changes."""
+        twin = QueryState.__new__(QueryState)
+        twin.graph, twin.clock, twin.start = self.graph, self.clock, self.start
+        twin.states, twin.emit_state = dict(self.states), self.emit_state
+        twin.metrics = replace(self.metrics, seconds=dict(self.metrics.seconds))
+        return twin
 
     def snapshot(self) -> dict[str, Any]:
         """All states as named chunks, with the clock: enough to continue exactly."""

@@ -1,0 +1,132 @@
+"""Getting a Spark session, and saying in our words what went wrong in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headgate.model.errors import DataError, HeadgateError, InputError, SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PACKAGES = ("pyspark", "google.protobuf", "pandas")
+_OURS = re.compile(r"error\[(HG\d+)\]: (?P<cause>[^\n]*)(?:\n  help: (?P<remedy>[^\n]*))?")
+_CLASSES: dict[str, type[HeadgateError]] = {
+    "HG001": InputError,
+    "HG501": DataError,
+    "HG601": SetupError,
+}
+
+
+def why_not_spark() -> str | None:
+    """What is missing for Spark on this machine, or None."""
+    for package in _PACKAGES:
+        try:
+            found = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return f"the Python package {package.replace('google.', '')} is not installed"
+    home = os.environ.get("JAVA_HOME")
+    if home is not None and (Path(home) / "bin" / "java").exists():
+        return None
+    return None if shutil.which("java") else "there is no Java (JAVA_HOME is not set and java is not in PATH)"
+
+
+def require_spark() -> None:
+    """Raises SetupError unless Spark can run here."""
+    reason = why_not_spark()
+    if reason is not None:
+        raise SetupError(
+            f"Spark cannot run here: {reason}",
+            remedy="install Java 17 or newer and `pip install 'headgate[spark]'`, or use --engine local",
+        )
+
+
+def open_spark(
+    master: str | None, settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """A Spark session for queries: `local[*]` unless another master is named, in this Python.
+
+    What Spark's processes print goes to `log`, nowhere if there is none.
+    """
+    require_spark()
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - only after it is known to be there
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("headgate").master(master or "local[*]")
+    for key, value in {**_SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        with _elsewhere(log):
+            spark = builder.getOrCreate()
+    except (PySparkException, RuntimeError) as error:
+        raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
+    except Exception as error:
+        if type(error).__module__.startswith(("py4j", "pyspark")):
+            raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
+        raise
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+@contextmanager
+def _elsewhere(log: Path | None) -> Iterator[None]:
+    """Processes that are started within write to a file instead of the terminal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    target = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for each in (*kept, target):
+            os.close(each)
+
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.python.worker.reuse": "true",
+}
+
+
+def translated(error: BaseException) -> HeadgateError | None:
+    """A failure that Spark reports, as the error of ours that caused it; None if there is none."""
+    text = str(error)
+    found = _OURS.search(text)
+    if found is None:
+        return None
+    kind = _CLASSES.get(found[1], SetupError)
+    return kind(found["cause"], remedy=found["remedy"])
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a long message."""
+    lines: list[str] = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__
+
+
+def cores(spark: Any) -> int:
+    """How many tasks run at once."""
+    return int(spark.sparkContext.defaultParallelism)

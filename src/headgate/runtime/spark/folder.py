@@ -1,0 +1,225 @@
+"""The output folder of a run on Spark: every micro-batch's rows once, however often it is tried.
+
+```
+DIR/<query>/part-00003-00001.parquet   rows of micro-batch 3, from one task
+DIR/<query>/metrics.json               what the run has done up to the last micro-batch
+DIR/<query>/.batches/00003.json        micro-batch 3 is complete: its files, and the metrics after it
+DIR/_late/<stream>/part-…              late rows
+```
+
+Tasks write beside the final place. The driver then puts the files of a micro-batch in place and notes that; a
+micro-batch that comes again after that note only repeats its work, and what it wrote is thrown away.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from headgate.model.errors import InputError
+from headgate.runtime.output import arrow_schema
+from headgate.runtime.spark.messages import decode, decode_table
+from headgate.runtime.spark.stage import Stage
+
+WRITTEN_DDL = "kind string, name string, file string, rows long, metrics string"
+_WRITTEN = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("file", pa.string()),
+        ("rows", pa.int64()),
+        ("metrics", pa.string()),
+    ]
+)
+
+
+@dataclass
+class QueryFolder:
+    """Where one query's output goes, and what has come so far."""
+
+    root: Path
+    stage: Stage
+    late_streams: frozenset[str]
+    """The streams whose late rows this query writes; others may read them too."""
+    on_batch: Callable[[Mapping[str, Any]], None] = field(default=lambda metrics: None)
+
+    def __post_init__(self) -> None:
+        self.folder = self.root / self.stage.graph.query
+        self.notes = self.folder / ".batches"
+        self.staging = self.folder / ".staging"
+
+    def prepare(self, *, fresh: bool, overwrite: bool) -> None:
+        """Makes the folder; a fresh run finds it empty or does not start."""
+        try:
+            if fresh and self.folder.exists():
+                if not overwrite:
+                    raise InputError(
+                        f"{self.folder} exists already",
+                        remedy="choose another --output, or give --overwrite to replace it",
+                    )
+                shutil.rmtree(self.folder)
+            self.notes.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.staging, ignore_errors=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot write to {self.folder}: {error.strerror or error}", remedy="choose another --output"
+            ) from error
+
+    def write(self, answer: DataFrame, batch: int) -> None:
+        """Puts a micro-batch's answer in place, once."""
+        note = self.notes / f"{batch:05d}.json"
+        staging = self.staging / f"{batch:05d}-{uuid4().hex}"
+        written = answer.mapInArrow(_writing(str(staging), self._schemas()), WRITTEN_DDL).collect()
+        if not note.exists():
+            self._publish(written, batch)
+            metrics = self._metrics(written, batch)
+            _put(note, {"rows": sum(row.rows for row in written if row.kind == "rows"), "metrics": metrics})
+            _put(self.folder / "metrics.json", metrics)
+            self.on_batch(metrics)
+        shutil.rmtree(staging, ignore_errors=True)
+
+    def finish(self) -> dict[str, Any]:
+        """The metrics of the whole run; the folder then has a readable schema even if no row came."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+        if not any(self.folder.glob("part-*.parquet")):
+            schema = self._schemas()["rows"]
+            pq.write_table(schema.empty_table(), self.folder / "part-00000-00000.parquet")
+        metrics = self.last_metrics()
+        if not metrics:
+            metrics = summed(self.stage, [])
+            _put(self.folder / "metrics.json", metrics)
+        return metrics
+
+    def last_metrics(self) -> dict[str, Any]:
+        notes = sorted(self.notes.glob("*.json"))
+        return dict(json.loads(notes[-1].read_text())["metrics"]) if notes else {}
+
+    def _schemas(self) -> dict[str, pa.Schema]:
+        graph = self.stage.graph
+        late = {
+            f"late/{stream.name}": pa.schema([(c.name, c.type) for c in stream.columns])
+            for stream in self.stage.streams
+            if stream.name in self.late_streams
+        }
+        return {"rows": arrow_schema(graph.columns, change_log=graph.is_change_log), **late}
+
+    def _publish(self, written: list[Any], batch: int) -> None:
+        """Moves files to their names; what an interrupted attempt left under such names is replaced."""
+        targets = {self.folder: "rows", **{self.root / "_late" / s: s for s in self.late_streams}}
+        for folder in targets:
+            for old in folder.glob(f"part-{batch:05d}-*.parquet"):
+                old.unlink()
+        counts: dict[Path, int] = {}
+        for row in sorted((each for each in written if each.file), key=lambda each: each.file):
+            folder = self.folder if row.kind == "rows" else self.root / "_late" / row.name
+            folder.mkdir(parents=True, exist_ok=True)
+            number = counts.get(folder, 0)
+            counts[folder] = number + 1
+            Path(row.file).rename(folder / f"part-{batch:05d}-{number:05d}.parquet")
+
+    def _metrics(self, written: list[Any], batch: int) -> dict[str, Any]:
+        reports = [json.loads(row.metrics) for row in written if row.kind == "metrics"]
+        before = self.last_metrics()
+        if not reports:
+            return before or summed(self.stage, [])
+        return {**summed(self.stage, reports, before), "batches": batch + 1}
+
+
+def summed(
+    stage: Stage, reports: list[dict[str, Any]], before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The metrics of all shards as one, in the form of the local engine's."""
+    before = before or {}
+    total: dict[str, Any] = {
+        "query": stage.graph.query,
+        "output": stage.graph.output,
+        "engine": "spark",
+        "allowed_unbounded": stage.graph.allowed_unbounded,
+        "shards": stage.shards,
+    }
+    for name in (
+        "rows_in",
+        "rows_out",
+        "state_rows",
+        "state_bytes",
+        "late_rows",
+        "future_rows",
+        "waiting_rows",
+    ):
+        total[name] = sum(each[name] for each in reports)
+    total["steps"] = max((each["steps"] for each in reports), default=0)
+    total["clock"] = min((each["clock"] for each in reports if each["clock"] is not None), default=None)
+    for name in ("state_rows", "state_bytes"):
+        total[f"peak_{name}"] = max(total[name], before.get(f"peak_{name}", 0))
+    seconds: dict[str, float] = {}
+    for each in reports:
+        for operator, spent in each["seconds"].items():
+            seconds[operator] = round(seconds.get(operator, 0.0) + spent, 6)
+    total["seconds"] = seconds
+    total["cache_hits"] = before.get("cache_hits", 0) + sum(each["batch"]["cached"] for each in reports)
+    total["cache_misses"] = before.get("cache_misses", 0) + sum(
+        not each["batch"]["cached"] for each in reports
+    )
+    total["written_bytes"] = before.get("written_bytes", 0) + sum(
+        each["batch"]["written_bytes"] for each in reports
+    )
+    stages: dict[str, float] = dict(before.get("stage_seconds", {}))
+    for each in reports:
+        for name, spent in each["batch"]["seconds"].items():
+            stages[name] = round(stages.get(name, 0.0) + spent, 6)
+    total["stage_seconds"] = stages
+    return total
+
+
+def _put(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes a file whole or not at all."""
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    beside.write_text(json.dumps(content, indent=2) + "\n")
+    beside.replace(path)
+
+
+def _writing(staging: str, schemas: Mapping[str, pa.Schema]) -> Any:
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from write_parts(Path(staging), schemas, batches)
+
+    return write
+
+
+def write_parts(
+    staging: Path, schemas: Mapping[str, pa.Schema], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Writes the rows of a task's answers to files, one for each kind; says which, and passes metrics on."""
+    found: list[dict[str, Any]] = []
+    writers: dict[str, tuple[Path, pq.ParquetWriter]] = {}
+    counts: dict[str, int] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            key = "rows" if row["kind"] == "rows" else f"late/{row['name']}"
+            if row["kind"] == "metrics":
+                found.append({"kind": "metrics", "name": row["name"], "metrics": row["blob"].decode()})
+            elif key in schemas:
+                if key not in writers:
+                    staging.mkdir(parents=True, exist_ok=True)
+                    path = staging / f"{uuid4().hex}.parquet"
+                    writers[key] = (path, pq.ParquetWriter(path, schemas[key], compression="zstd"))
+                if key == "rows":
+                    table = decode_table(row["blob"])
+                else:
+                    table = decode(row["blob"]).select(schemas[key].names).to_arrow().cast(schemas[key])
+                writers[key][1].write_table(table)
+                counts[key] = counts.get(key, 0) + table.num_rows
+    for key, (path, writer) in writers.items():
+        writer.close()
+        kind, _, name = key.partition("/")
+        found.append({"kind": kind, "name": name, "file": str(path), "rows": counts[key]})
+    rows = [{"file": None, "rows": 0, "metrics": None, **each} for each in found]
+    yield pa.RecordBatch.from_pylist(rows, schema=_WRITTEN)

@@ -1,0 +1,111 @@
+"""Messages: what travels to a shard and back, one Spark row each, with Arrow inside."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+END = -1
+"""The feed of the message that says that no more rows will come on any stream."""
+
+TO_SHARD = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("feed", pa.int32()),
+        ("part", pa.int32()),
+        ("seq", pa.int32()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+        ("blob", pa.binary()),
+        ("late", pa.binary()),
+        ("future", pa.int64()),
+    ]
+)
+TO_SHARD_DDL = (
+    "shard int, feed int, part int, seq int, low long, high long, blob binary, late binary, future long"
+)
+FROM_SHARD_DDL = "kind string, name string, rows long, blob binary"
+"""kind: `rows` of the query's output, `late` rows of the stream `name`, or `metrics` as JSON."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A piece of a stream for one shard: its rows there, if any, and the piece's instants over all shards.
+
+    Pieces of a stream are ordered by the partition and by the place in it from which they come. `late` are rows that
+    were behind their own partition's clock already, `future` how many of those were ahead of it.
+    """
+
+    feed: int
+    part: int
+    seq: int
+    low: int | None
+    high: int | None
+    blob: bytes | None
+    late: bytes | None = None
+    future: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One row of a shard's answer."""
+
+    kind: str
+    name: str
+    rows: int
+    blob: bytes
+
+
+def encode(frame: pl.DataFrame, *, compress: bool = False) -> bytes:
+    """A frame as an Arrow IPC stream."""
+    buffer = io.BytesIO()
+    frame.write_ipc_stream(buffer, compression="lz4" if compress else "uncompressed")
+    return buffer.getvalue()
+
+
+def decode(blob: bytes) -> pl.DataFrame:
+    """The frame in an Arrow IPC stream."""
+    return pl.read_ipc_stream(io.BytesIO(blob))
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """An Arrow table as an IPC stream, in exactly its types."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def decode_table(blob: bytes) -> pa.Table:
+    """The Arrow table in an IPC stream."""
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()
+
+
+def to_shards(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.RecordBatch:
+    """Messages and the numbers of the shards they are for, as Spark rows."""
+    columns: dict[str, list[Any]] = {name: [] for name in TO_SHARD.names}
+    for shard, message in rows:
+        columns["shard"].append(labels[shard])
+        for name in TO_SHARD.names[1:]:
+            columns[name].append(getattr(message, name))
+    return pa.RecordBatch.from_pydict(columns, schema=TO_SHARD)
+
+
+def message_of(row: Any) -> Message:
+    """The message in a Spark row."""
+    return Message(
+        row.feed,
+        row.part,
+        row.seq,
+        row.low,
+        row.high,
+        None if row.blob is None else bytes(row.blob),
+        None if row.late is None else bytes(row.late),
+        row.future or 0,
+    )

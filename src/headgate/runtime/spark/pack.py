@@ -1,0 +1,144 @@
+"""Pack: rows of a stream's partition in, one message per shard out; rows never cross the shuffle as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from headgate.kernels.keys import key_hash
+from headgate.model.batch import BORN
+from headgate.plan.catalog import StreamDef
+from headgate.runtime.local.data import frame_of
+from headgate.runtime.sources.arrival import Arrival
+from headgate.runtime.spark.messages import END, Message, encode
+from headgate.runtime.spark.stage import Stage
+
+NOW = "_headgate_now"
+"""The instant of the micro-batch, where rows from the future are looked for."""
+
+_PIECE_ROWS = 500_000
+_PIECE_BYTES = 1 << 27
+
+
+@dataclass(frozen=True, eq=False)
+class Packer:
+    """Packs partitions of one stream for the shards of a stage."""
+
+    stage: Stage
+    stream: StreamDef
+
+    def messages(self, batches: Iterable[pa.RecordBatch], part: int) -> Iterator[list[tuple[int, Message]]]:
+        """All messages of a partition, piece by piece, each with the number of its shard."""
+        arrival = Arrival(self.stream)
+        for seq, frame in enumerate(_pieces(batches)):
+            rows, ahead = self._without_future(frame)
+            if self.stage.clock.ordered:
+                admitted = arrival.admit(rows)
+                yield self._split(admitted.rows, admitted.late.drop(BORN), ahead, part, seq)
+            else:
+                # Late by the micro-batches before, which the shard knows.
+                yield self._split(arrival.timed(rows), ahead.clear(), ahead, part, seq)
+
+    def _without_future(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows that are not from the far future, and those that are, in the declared types."""
+        rows = frame_of(frame, self.stream.columns)
+        limit = self.stage.clock.future_us
+        if limit is None:
+            return rows, rows.clear()
+        assert self.stream.time is not None
+        ahead = rows[self.stream.time].dt.epoch("us") > frame[NOW].dt.epoch("us") + limit
+        return rows.filter(~ahead.fill_null(value=False)), rows.filter(ahead.fill_null(value=False))
+
+    def _split(
+        self, rows: pl.DataFrame, late: pl.DataFrame, ahead: pl.DataFrame, part: int, seq: int
+    ) -> list[tuple[int, Message]]:
+        low, high = (None, None) if rows.is_empty() else (rows[BORN].min(), rows[BORN].max())
+        assert low is None or isinstance(low, int)
+        assert high is None or isinstance(high, int)
+        aside = pl.concat([late, ahead])
+        messages: list[tuple[int, Message]] = []
+        feeds = self.stage.feeds_of(self.stream.name)
+        for feed in feeds:
+            blobs = self._by_shard(feed, rows)
+            for shard in range(self.stage.shards):
+                message = Message(feed, part, seq, low, high, blobs.get(shard))
+                if shard == 0 and feed == feeds[0] and aside.height:
+                    message = replace(message, late=encode(aside), future=ahead.height)
+                messages.append((shard, message))
+        return messages
+
+    def _by_shard(self, feed: int, rows: pl.DataFrame) -> dict[int, bytes]:
+        """The rows as each shard gets them; what goes to several shards is encoded once."""
+        stage, columns = self.stage, self.stage.feeds[feed].columns
+        if rows.is_empty():
+            return {}
+        offsets = [
+            sum(places)
+            for places in product(
+                *(
+                    [0] if known else [place * stride for place in range(share)]
+                    for known, share, stride in zip(columns, stage.shares, stage.strides, strict=True)
+                )
+            )
+        ]
+        blobs: dict[int, bytes] = {}
+        for base, part in self._groups(rows, columns):
+            blob = encode(part)
+            for offset in offsets:
+                blobs[base + offset] = blob
+        return blobs
+
+    def _groups(
+        self, rows: pl.DataFrame, columns: Sequence[Sequence[str]]
+    ) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Rows that go to the same shards, with the first of these."""
+        place: npt.NDArray[np.int64] = np.zeros(rows.height, dtype=np.int64)
+        for axis, (names, share) in enumerate(zip(columns, self.stage.shares, strict=True)):
+            if names and share > 1:
+                hashes = key_hash(rows, names)
+                # The kernels use the low bits of such hashes; the shard comes from the high ones.
+                place += ((hashes >> np.uint64(33)) % np.uint64(share)).astype(np.int64) * self.stage.strides[
+                    axis
+                ]
+        bases = np.unique(place)
+        if len(bases) == 1:
+            yield int(bases[0]), rows
+            return
+        for base in bases.tolist():
+            yield base, rows.filter(pl.Series(place == base))
+
+
+def pack_end(stage: Stage, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, Message]]]:
+    """The message that all streams have ended, to every shard, if there is any row."""
+    if sum(batch.num_rows for batch in batches):
+        message = Message(END, 0, 0, None, None, None)
+        yield [(shard, message) for shard in range(stage.shards)]
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
+    """Arrow batches gathered into larger frames."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _PIECE_ROWS or size >= _PIECE_BYTES:
+            yield _frame(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _frame(held)
+
+
+def _frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:
+    frame = pl.from_arrow(pa.Table.from_batches(batches), rechunk=True)
+    assert isinstance(frame, pl.DataFrame)
+    return frame

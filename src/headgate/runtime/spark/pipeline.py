@@ -1,0 +1,102 @@
+"""The pipeline of a query as Spark's streaming DataFrames: sources, pack, shards, unpack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, current_timestamp
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.runtime.output import arrow_schema
+from headgate.runtime.spark.labels import shard_labels
+from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
+from headgate.runtime.spark.pack import NOW, Packer
+from headgate.runtime.spark.processor import ShardProcessor
+from headgate.runtime.spark.stage import Stage
+from headgate.runtime.spark.units import read_units
+
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def packed_frame(stage: Stage, name: str, rows: DataFrame, labels: tuple[int, ...]) -> DataFrame:
+    """A stream's rows from any streaming DataFrame, packed."""
+    stream = next(each for each in stage.streams if each.name == name)
+    chosen = rows.select([col(f"`{column.name}`") for column in stream.columns])
+    if stage.clock.future_us is not None:
+        chosen = chosen.withColumn(NOW, current_timestamp())
+    return chosen.mapInArrow(_packing(Packer(stage, stream), labels), TO_SHARD_DDL)
+
+
+def packed_units(
+    spark: SparkSession, stage: Stage, folder: Path, files_per_batch: int, labels: tuple[int, ...]
+) -> DataFrame:
+    """Streams read from files by the reading lists in a folder, packed."""
+    lists = spark.readStream.format("text").option("maxFilesPerTrigger", files_per_batch).load(str(folder))
+    return lists.mapInArrow(_reading(stage, labels), TO_SHARD_DDL)
+
+
+def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
+    """What all shards say: rows of (kind, name, rows, blob)."""
+    union = packed[0]
+    for each in packed[1:]:
+        union = union.union(each)
+    time_mode = "none" if stage.clock.idle_ms is None else "processingTime"
+    return union.groupBy("shard").transformWithState(
+        ShardProcessor(stage, labels), FROM_SHARD_DDL, "Append", time_mode
+    )
+
+
+def unpacked(stage: Stage, answer: DataFrame) -> DataFrame:
+    """The query's output as rows."""
+    graph = stage.graph
+    schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
+    rows = answer.where("kind = 'rows'").select("blob")
+    return rows.mapInArrow(_unpacking(schema), from_arrow_schema(schema))
+
+
+def labels_for(spark: SparkSession, stage: Stage) -> tuple[int, ...]:
+    """Labels for the number of shuffle partitions that the session has now."""
+    return shard_labels(stage.shards, int(spark.conf.get("spark.sql.shuffle.partitions")))
+
+
+def prepare_session(spark: SparkSession) -> None:
+    """Sees to what the pipeline needs of a session: the state store that `transformWithState` works with."""
+    key = "spark.sql.streaming.stateStore.providerClass"
+    if "RocksDB" not in str(spark.conf.get(key, "")):
+        spark.conf.set(key, STATE_STORE)
+
+
+# Spark takes functions and looks at their arguments; what they refer to lives in modules that workers import.
+
+
+def _packing(packer: Packer, labels: tuple[int, ...]) -> Any:
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext  # noqa: PLC0415 - exists in a worker only
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        for piece in packer.messages(batches, part):
+            yield to_shards(piece, labels)
+
+    return pack
+
+
+def _reading(stage: Stage, labels: tuple[int, ...]) -> Any:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for piece in read_units(stage, batches):
+            yield to_shards(piece, labels)
+
+    return read
+
+
+def _unpacking(schema: pa.Schema) -> Any:
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for blob in batch.column(0):
+                yield from decode_table(blob.as_py()).cast(schema).to_batches()
+
+    return unpack

@@ -1,0 +1,114 @@
+"""The stateful processor that runs a stage's kernels inside Spark, shard by shard.
+
+When a query starts, Spark makes the processor once in a process of its own, only to ask for its state variables. So
+the stage travels as bytes, and what it needs is imported when rows come.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+if TYPE_CHECKING:
+    from headgate.runtime.spark.messages import Reply
+    from headgate.runtime.spark.shard import ShardState
+    from headgate.runtime.spark.stage import Stage
+    from headgate.runtime.spark.store import Loaded, Saved
+
+
+class SparkMap:
+    """A shard's durable map in Spark's state store."""
+
+    def __init__(self, value: Any, chunks: Any) -> None:
+        self._value, self._chunks = value, chunks
+
+    def facts(self) -> str | None:
+        found = self._value.get()
+        return None if found is None else found[0]
+
+    def put_facts(self, facts: str) -> None:
+        self._value.update((facts,))
+
+    def chunks(self) -> Iterator[tuple[str, bytes]]:
+        for key, value in self._chunks.iterator():
+            yield key[0], bytes(value[0])
+
+    def put(self, name: str, chunk: bytes) -> None:
+        self._chunks.updateValue((name,), (chunk,))
+
+    def remove(self, name: str) -> None:
+        self._chunks.removeKey((name,))
+
+
+class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
+    """Messages to a shard in, its answer out; state in the state store and, decoded, in this worker."""
+
+    def __init__(self, stage: Stage, labels: tuple[int, ...]) -> None:
+        self.packed, self.labels = pickle.dumps(stage), labels
+
+    def init(self, handle: Any) -> None:
+        self.store = SparkMap(
+            handle.getValueState("facts", "facts string"),
+            handle.getMapState("chunks", "name string", "chunk binary"),
+        )
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        from headgate.runtime.spark.messages import message_of
+        from headgate.runtime.spark.shard import advance
+        from headgate.runtime.spark.store import load, save, unpickled
+
+        begun = perf_counter()
+        stage = unpickled(self.packed)
+        shard = self.labels.index(int(key[0]))
+        messages = [message_of(row) for row in rows]
+        received = perf_counter()
+        before = load(stage, self.store)
+        loaded = perf_counter()
+        # Batches that are replayed have the same time, so they go the same way.
+        now = timerValues.getCurrentProcessingTimeInMs() if stage.clock.idle_ms is not None else None
+        following, replies = advance(stage, shard, before.state, messages, now)
+        advanced = perf_counter()
+        saved = save(stage, self.store, before, following)
+        times = {
+            "receive": received - begun,
+            "load": loaded - received,
+            "advance": advanced - loaded,
+            "save": perf_counter() - advanced,
+        }
+        report = metrics_report(stage, shard, following, before, saved, times)
+        for reply in (*replies, report):
+            yield Row(kind=reply.kind, name=reply.name, rows=reply.rows, blob=bytearray(reply.blob))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def metrics_report(
+    stage: Stage, shard: int, state: ShardState, before: Loaded, saved: Saved, times: dict[str, float]
+) -> Reply:
+    """What a shard has done since the beginning, and in this micro-batch."""
+    from headgate.runtime.spark.messages import Reply
+    from headgate.runtime.spark.shard import clock_of
+
+    found = {
+        "shard": shard,
+        **state.query.metrics.as_dict(),
+        "clock": clock_of(state),
+        "waiting_rows": sum(each.rows for each in state.waiting),
+        "waiting_bytes": sum(each.nbytes for each in state.waiting),
+        "future_rows": state.future_rows,
+        "ended": state.ended,
+        "batch": {
+            "cached": before.cached,
+            "written_bytes": saved.bytes,
+            "written_chunks": saved.chunks,
+            "seconds": {name: round(spent, 6) for name, spent in times.items()},
+        },
+    }
+    return Reply("metrics", stage.graph.query, 0, json.dumps(found).encode())

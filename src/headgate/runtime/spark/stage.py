@@ -1,0 +1,159 @@
+"""Stage: everything that a task needs to run a query's kernels over shards, as one value that travels to workers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import polars as pl
+
+from headgate.kernels.keys import key_hash
+from headgate.model.types import spark_name
+from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep
+from headgate.physical.partition import Routes
+from headgate.plan.catalog import StreamDef
+from headgate.plan.nodes import Emit, StreamScan
+from headgate.safety.promise import Promise
+
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+
+FORMAT = 1
+"""The version of the state's format; a checkpoint of another version is refused."""
+
+
+@dataclass(frozen=True)
+class ClockOptions:
+    """How a stage's clock moves.
+
+    `ordered`: the rows of a micro-batch come in the order of its partitions, so each is late or not by all rows
+    before it; otherwise by the micro-batches before. `idle_ms`: an input without rows for so long holds the clock no
+    more. `future_us`: rows further ahead of the wall clock than this do not move the clock and are set aside.
+    """
+
+    ordered: bool = False
+    idle_ms: int | None = None
+    future_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Rows of a stream on one set of routes: its columns on each axis of the shards."""
+
+    name: str
+    stream: str
+    columns: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A query as shards run it."""
+
+    graph: OperatorGraph
+    """Its sources read feeds, by name."""
+    plan: Emit
+    streams: tuple[StreamDef, ...]
+    feeds: tuple[Feed, ...]
+    shares: tuple[int, ...]
+    tables: Mapping[str, pl.DataFrame]
+    """Changes in order of time with `_born` and `_sign`; every shard has all of them."""
+    clock: ClockOptions = ClockOptions()
+
+    @property
+    def shards(self) -> int:
+        return prod(self.shares)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart shards are that are neighbours on each axis."""
+        return tuple(prod(self.shares[axis + 1 :]) for axis in range(len(self.shares)))
+
+    def feeds_of(self, stream: str) -> list[int]:
+        """The numbers of a stream's feeds; the first one answers for late rows."""
+        return [number for number, feed in enumerate(self.feeds) if feed.stream == stream]
+
+    def promises_on(self, feed: int) -> list[Promise]:
+        """The promises of a feed's stream that the query relies on."""
+        return [each for each in self.graph.promises if each.stream == self.feeds[feed].stream]
+
+    def is_primary(self, feed: int, shard: int) -> bool:
+        """Whether, of all copies of a row on this feed that shards get, this shard's is the one that counts."""
+        places = [shard // stride % share for stride, share in zip(self.strides, self.shares, strict=True)]
+        return not any(
+            place for place, columns in zip(places, self.feeds[feed].columns, strict=True) if not columns
+        )
+
+    def description(self) -> list[str]:
+        """What the state depends on, line by line: two stages with equal lines can read each other's state."""
+        lines = [
+            f"state format {FORMAT}",
+            f"shards {'×'.join(map(str, self.shares))}",
+            f"hash {_hash_probe()}",
+        ]
+        for stream in self.streams:
+            columns = ", ".join(f"{each.name} {spark_name(each.type)}" for each in stream.columns)
+            lines.append(f"stream {stream.name} ({columns}) by {stream.time} within {stream.slack} µs")
+        lines += [f"feed {feed.name} of {feed.stream} by {feed.columns}" for feed in self.feeds]
+        lines += [f"step {number}: {_described(step)}" for number, step in enumerate(self.graph.steps)]
+        lines += [f"relies on {promise} of {promise.stream}" for promise in self.graph.promises]
+        lines.append(f"output {self.graph.output} {_shown(self.graph.emit)}")
+        return lines
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return hashlib.sha256("\n".join(self.description()).encode()).hexdigest()[:16]
+
+
+def build_stage(
+    graph: OperatorGraph,
+    plan: Emit,
+    routes: Routes,
+    tables: Mapping[str, pl.DataFrame],
+    clock: ClockOptions,
+) -> Stage:
+    """The stage of a query's graph with its rows on the given routes."""
+    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
+    streams = tuple({scan.stream.name: scan.stream for scan in scans}.values())
+    feeds: list[Feed] = []
+    steps: list[KernelStep | SourceStep] = []
+    number = -1
+    for step in graph.steps:
+        if not isinstance(step, SourceStep):
+            steps.append(step)
+            continue
+        number += 1
+        if step.is_table:
+            steps.append(step)
+            continue
+        mine = {full: short for short, full in step.columns}
+        columns = tuple(tuple(mine[name] for name in axis) for axis in routes.columns[number])
+        feed = next((f for f in feeds if (f.stream, f.columns) == (step.relation, columns)), None)
+        if feed is None:
+            same = sum(f.stream == step.relation for f in feeds)
+            feed = Feed(f"{step.relation}#{same}" if same else step.relation, step.relation, columns)
+            feeds.append(feed)
+        steps.append(replace(step, relation=feed.name))
+    return Stage(
+        replace(graph, steps=tuple(steps)), plan, streams, tuple(feeds), routes.shares, dict(tables), clock
+    )
+
+
+def _described(step: KernelStep | SourceStep) -> str:
+    if isinstance(step, SourceStep):
+        return f"{'table' if step.is_table else 'stream'} {step.relation} as {step.name}"
+    return f"{step.operator}({', '.join(map(str, step.inputs))}) {_shown(step.kernel)}"
+
+
+def _shown(kernel: object) -> str:
+    """A kernel's description; expressions print in one way only."""
+    return _ADDRESS.sub("", " ".join(repr(kernel).split()))
+
+
+def _hash_probe() -> str:
+    """A sample of the hash that routes rows: a library that hashes otherwise cannot continue a state."""
+    frame = pl.DataFrame({"n": [0, 7, None], "t": ["", "headgate", None], "x": [0.0, 1.5, None]})
+    hashes: Sequence[int] = key_hash(frame, ("n", "t", "x")).tolist()
+    return hashlib.sha256(repr(hashes).encode()).hexdigest()[:12]

@@ -1,0 +1,158 @@
+"""The workspace on Spark: streaming DataFrames by stream, and queries over them as streaming DataFrames again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from headgate.model.errors import DeclarationError, InputError, NameResolutionError, SetupError
+from headgate.model.schema import Column
+from headgate.model.types import is_timestamp, spark_name
+from headgate.optimize.optimize import Optimized
+from headgate.plan.bind import BoundQuery
+from headgate.plan.catalog import Catalog, StreamDef
+from headgate.runtime.local.data import plain_type
+from headgate.runtime.sources.files import find_files
+from headgate.runtime.spark import pipeline
+from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.folder import QueryFolder
+from headgate.runtime.spark.run import FILE_FORMATS, SparkOptions, make_stage, partitions
+from headgate.runtime.spark.stage import Stage
+
+Sink = str | Path | Callable[[DataFrame, int], None]
+
+
+class SparkWorkspace:
+    """Streams as DataFrames, and the engine on Spark over them."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.frames: dict[str, DataFrame] = {}
+
+    def add_stream(
+        self, catalog: Catalog, name: str, data: DataFrame, *, time: str | None, slack: int
+    ) -> Catalog:
+        """The catalog with the stream in it, declared by the DataFrame's columns if need be."""
+        if not data.isStreaming:
+            raise InputError(
+                f"the DataFrame for stream {name} is not a streaming one",
+                remedy="read it with spark.readStream, or use session.table for rows that do not change",
+            )
+        found = catalog.find(name)
+        if found is None:
+            fields = to_arrow_schema(data.schema)
+            columns = tuple(Column(field.name, plain_type(field.type)) for field in fields)
+            found = StreamDef(name, columns, time=_time_column(columns, name, time), slack=slack)
+            catalog = catalog.with_definition(found)
+        if not isinstance(found, StreamDef):
+            raise NameResolutionError(f"{name} is not a stream")
+        have = {column.casefold() for column in data.columns}
+        missing = [column.name for column in found.columns if column.name.casefold() not in have]
+        if missing:
+            raise InputError(
+                f"the DataFrame for stream {name} has no column {missing[0]}",
+                remedy=f"it has {', '.join(data.columns)}",
+            )
+        self.frames[found.name] = data
+        return catalog
+
+    def to_df(
+        self,
+        query: BoundQuery,
+        optimized: Optimized,
+        *,
+        base: Path,
+        tables: Mapping[str, pl.DataFrame],
+        **options: Any,
+    ) -> DataFrame:
+        """The output of a query as a streaming DataFrame, with as many shards as the session's shuffle partitions."""
+        pipeline.prepare_session(self.spark)
+        chosen = SparkOptions(**{"ordered": False, **options})
+        shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
+        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
+        return pipeline.unpacked(stage, self._answers(stage, base))
+
+    def start(
+        self,
+        query: BoundQuery,
+        optimized: Optimized,
+        sink: Sink,
+        *,
+        base: Path,
+        tables: Mapping[str, pl.DataFrame],
+        checkpoint: str | Path | None,
+        trigger: Mapping[str, Any] | None = None,
+        sink_options: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Starts a query into a sink; Spark's handle of it."""
+        chosen = SparkOptions(**{"ordered": False, **options})
+        shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
+        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
+        fresh = claim(Path(checkpoint), stage) if checkpoint is not None else True
+        with partitions(self.spark, stage.shards):
+            answer = self._answers(stage, base)
+            match sink:
+                case Path():
+                    folder = QueryFolder(sink, stage, frozenset(each.name for each in stage.streams))
+                    folder.prepare(fresh=fresh, overwrite=False)
+                    writer = answer.writeStream.foreachBatch(folder.write)
+                case str():
+                    writer = pipeline.unpacked(stage, answer).writeStream.format(sink)
+                case _:
+                    writer = pipeline.unpacked(stage, answer).writeStream.foreachBatch(sink)
+            writer = writer.queryName(stage.graph.query).options(**(sink_options or {}))
+            if checkpoint is not None:
+                writer = writer.option("checkpointLocation", str(checkpoint))
+            if trigger is not None:
+                writer = writer.trigger(**trigger)
+            return writer.start()
+
+    def _answers(self, stage: Stage, base: Path) -> DataFrame:
+        labels = pipeline.labels_for(self.spark, stage)
+        packed = [
+            pipeline.packed_frame(stage, stream.name, self._frame(stream, base), labels)
+            for stream in stage.streams
+        ]
+        return pipeline.answers(stage, packed, labels)
+
+    def _frame(self, stream: StreamDef, base: Path) -> DataFrame:
+        return self.frames[stream.name] if stream.name in self.frames else native(self.spark, stream, base)
+
+
+def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
+    """A declared stream as Spark's own source reads it."""
+    if stream.source is None:
+        raise SetupError(
+            f"stream {stream.name} has no rows",
+            remedy=f"give it a DataFrame with session.stream({stream.name!r}, …), or declare it with USING",
+        )
+    options = dict(stream.source.options)
+    reader = spark.readStream.format(stream.source.format)
+    if stream.source.format in FILE_FORMATS:
+        path = options.pop("path", None)
+        if path is None:
+            raise DeclarationError(f"{stream.name} has no path", remedy="add path '…' to its OPTIONS")
+        files = find_files(path, base)
+        whole = Path(path) if Path(path).is_absolute() else (base / path).absolute()
+        reader = reader.schema(", ".join(f"`{c.name}` {spark_name(c.type)}" for c in stream.columns))
+        options = {"mode": "FAILFAST", **options} if stream.source.format != "parquet" else options
+        return reader.options(**options).load(str(whole if whole.exists() else files[0].parent))
+    return reader.options(**options).load()
+
+
+def _time_column(columns: tuple[Column, ...], name: str, time: str | None) -> str:
+    stamps = [column.name for column in columns if is_timestamp(column.type)]
+    if time is not None and time in stamps:
+        return time
+    if time is None and len(stamps) == 1:
+        return stamps[0]
+    raise InputError(
+        f"stream {name} needs one timestamp column as its event time",
+        remedy=f"give time=…; timestamp columns are {', '.join(stamps) or 'none'}",
+    )

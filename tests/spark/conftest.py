@@ -1,0 +1,20 @@
+"""One Spark session for all tests of a process that need one; they are skipped where Spark cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headgate.runtime.spark.cluster import open_spark, why_not_spark
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    reason = why_not_spark()
+    if reason is not None:
+        pytest.skip(reason)
+    session = open_spark("local[2]")
+    yield session
+    session.stop()

@@ -1,0 +1,67 @@
+"""Runs a query on Spark over given arrivals, a Parquet file for each; reads the output as the oracle writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.differential.local import _changes
+from tests.oracle.inputs import TimedRow
+from tests.oracle.values import Change, change_key
+from tests.spark.shards import stage_of
+
+from headgate.plan.catalog import Source
+from headgate.runtime.sources.source import Slice
+from headgate.runtime.spark.folder import QueryFolder
+from headgate.runtime.spark.run import start_query, wait
+from headgate.runtime.spark.stage import Stage
+from headgate.runtime.spark.units import Unit, UnitLog
+
+
+def output_on_spark(
+    spark: Any,
+    folder: Path,
+    text: str,
+    query: str,
+    arrivals: Sequence[Mapping[str, pa.Table]],
+    tables: Mapping[str, pa.Table | Sequence[TimedRow]],
+    *,
+    shards: int,
+) -> tuple[list[Change], dict[str, Any]]:
+    """All that a query says when its streams' rows come in these micro-batches, and the run's metrics."""
+    stage = stage_of(text, query, tables, shards=shards)
+    source = Source("parquet", (("path", str(folder)),))
+    stage = replace(stage, streams=tuple(replace(each, source=source) for each in stage.streams))
+    batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(arrivals)]
+    log = UnitLog(folder / "checkpoint" / "headgate" / "units", stage.streams, 2)
+    log.add(batches, end=True)
+    output = QueryFolder(folder / "out", stage, frozenset(each.name for each in stage.streams))
+    output.prepare(fresh=True, overwrite=False)
+    wait(start_query(spark, stage, log, folder / "checkpoint", output))
+    return read_changes(output.folder), output.finish()
+
+
+def read_changes(folder: Path) -> list[Change]:
+    """The rows of an output folder, in canonical order."""
+    changes: list[Change] = []
+    for file in sorted(folder.glob("*.parquet")):
+        frame = pl.from_arrow(pq.read_table(file))
+        assert isinstance(frame, pl.DataFrame)
+        changes += _changes(frame.with_columns(pl.col("_time").dt.epoch("us")))
+    return sorted(changes, key=change_key)
+
+
+def _written(folder: Path, number: int, stage: Stage, arrival: Mapping[str, pa.Table]) -> list[Unit]:
+    units = []
+    for stream in stage.streams:
+        rows = arrival.get(stream.name)
+        if rows is not None and rows.num_rows:
+            file = folder / f"{stream.name}-{number}.parquet"
+            pq.write_table(rows, file)
+            units.append(Unit(stream.name, Slice(file), rows.num_rows))
+    return units

@@ -1,0 +1,118 @@
+"""Runs a query through pack, shards and store as Spark does, without Spark: micro-batches, partitions, shards."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+import pyarrow as pa
+from tests.differential.local import _changes, _table
+from tests.oracle.inputs import TimedRow
+from tests.oracle.values import Change, change_key
+
+from headgate.physical.partition import route
+from headgate.runtime.local.start import runnable, used_tables
+from headgate.runtime.spark.messages import Message, decode, decode_table
+from headgate.runtime.spark.pack import Packer, pack_end
+from headgate.runtime.spark.shard import advance
+from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
+from headgate.runtime.spark.store import load, save
+from headgate.session import Session
+
+
+@dataclass
+class Memory:
+    """A durable map in memory."""
+
+    text: str | None = None
+    held: dict[str, bytes] = field(default_factory=dict)
+
+    def facts(self) -> str | None:
+        return self.text
+
+    def put_facts(self, facts: str) -> None:
+        self.text = facts
+
+    def chunks(self) -> Iterator[tuple[str, bytes]]:
+        return iter(self.held.items())
+
+    def put(self, name: str, chunk: bytes) -> None:
+        assert name not in self.held, f"chunk {name} is written twice"
+        self.held[name] = chunk
+
+    def remove(self, name: str) -> None:
+        del self.held[name]
+
+
+def stage_of(
+    text: str,
+    query: str,
+    tables: Mapping[str, pa.Table | Sequence[TimedRow]],
+    *,
+    shards: int,
+    clock: ClockOptions | None = None,
+) -> Stage:
+    """The stage of a query, as it arrives in a worker."""
+    session = Session()
+    session.sql(text)
+    found = session.query(query)
+    ready = runnable(found.bound, found.optimized, allow_unbounded=True)
+    best = found.optimized.best
+    given = {each.name: _table(tables[each.name], each.columns) for each in used_tables([ready])}
+    routes = route(ready.plan, best.edges, shards, {}, ready.graph.promises)
+    clock = clock or ClockOptions(ordered=True)
+    stage: Stage = pickle.loads(pickle.dumps(build_stage(ready.graph, ready.plan, routes, given, clock)))
+    return stage
+
+
+@dataclass
+class Cluster:
+    """The shards of a stage and their stores."""
+
+    stage: Stage
+    stores: list[Memory] = field(default_factory=list)
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    late: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stores = [Memory() for _ in range(self.stage.shards)]
+
+    def batch(self, arrival: Mapping[str, Sequence[pa.Table]], *, now_ms: int | None = None) -> None:
+        """A micro-batch: for every stream the partitions of its new rows."""
+        inboxes: list[list[Message]] = [[] for _ in self.stores]
+        for stream in self.stage.streams:
+            for part, table in enumerate(arrival.get(stream.name, ())):
+                for piece in Packer(self.stage, stream).messages(table.to_batches(), part):
+                    for shard, message in piece:
+                        inboxes[shard].append(message)
+        self._deliver(inboxes, now_ms)
+
+    def end(self) -> None:
+        """The end of all streams."""
+        inboxes: list[list[Message]] = [[] for _ in self.stores]
+        for piece in pack_end(self.stage, [pa.record_batch({"end": [1]})]):
+            for shard, message in piece:
+                inboxes[shard].append(message)
+        self._deliver(inboxes, None)
+
+    def _deliver(self, inboxes: list[list[Message]], now_ms: int | None) -> None:
+        for shard, (inbox, store) in enumerate(zip(inboxes, self.stores, strict=True)):
+            if not inbox:
+                continue
+            before = load(self.stage, store)
+            following, replies = advance(self.stage, shard, before.state, inbox, now_ms)
+            save(self.stage, store, before, following)
+            for reply in replies:
+                if reply.kind == "rows":
+                    frame = pl.from_arrow(decode_table(reply.blob))
+                    assert isinstance(frame, pl.DataFrame)
+                    self.rows.append(frame)
+                else:
+                    self.late[reply.name] = self.late.get(reply.name, 0) + decode(reply.blob).height
+
+    def changes(self) -> list[Change]:
+        """All output so far, as the oracle writes it."""
+        stamped = [frame.with_columns(pl.col("_time").dt.epoch("us")) for frame in self.rows]
+        return sorted((change for frame in stamped for change in _changes(frame)), key=change_key)
