@@ -24,7 +24,7 @@ def broken(
     promise: Promise, rows: list[tuple[int | None, int, bool]], *, memory: int = 100, step: int = 2
 ) -> list[int]:
     """The numbers of the rows that break the promise, when they come in steps."""
-    kept = KeptPromises([promise], memory)
+    kept = KeptPromises([promise], memory=memory)
     frame = pl.DataFrame(rows, schema=["a", "b", "last"], orient="row").with_row_index("number")
     return [number for piece in frame.iter_slices(step) for number in kept.sift(piece)[1]["number"].to_list()]
 
@@ -108,3 +108,17 @@ def test_a_broken_row_is_late_and_a_disordered_one_is_not() -> None:
 
 def test_who_relies_on_no_promise_sees_all_rows() -> None:
     assert late_rows("plain") == ([], 5)
+
+
+def test_a_row_that_fails_a_check_that_a_query_relies_on_is_late() -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM s (ts TIMESTAMP, k STRING CHECK (k IN ('a', 'b'))) TIMESTAMP BY ts;"
+        "CREATE QUERY few AS SELECT ISTREAM(DISTINCT k) FROM s;"
+        "CREATE QUERY all_rows AS SELECT ISTREAM(k) FROM s;"
+    )
+    session.stream("s", [{"ts": at(n), "k": k} for n, k in enumerate(["a", "c", None, "b"])])
+    few = session.query("few").run()
+    assert [row["k"] for row in few.to_dicts()] == ["a", None, "b"]
+    assert few.metrics.late_rows == 1
+    assert session.query("all_rows").run().table.num_rows == 4

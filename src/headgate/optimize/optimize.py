@@ -16,6 +16,7 @@ from headgate.optimize.state import StateChoice, choose_state
 from headgate.optimize.statistics import Statistics
 from headgate.plan.nodes import Emit, Node
 from headgate.plan.patterns import Edges, label
+from headgate.safety.gate import judge
 
 RULES: tuple[Callable[[Node], Node], ...] = (push_filters, drop_distinct, prune_columns)
 """Applied once each, in this order; none of them ever makes a plan worse."""
@@ -39,17 +40,21 @@ class OptimizedPlan:
 
 @dataclass(frozen=True)
 class Optimized:
-    """The cheapest plan, and every plan that was compared with it, cheapest first."""
+    """The plan to run, and every plan that was compared with it: it first, then the cheapest."""
 
     best: OptimizedPlan
     compared: tuple[OptimizedPlan, ...]
 
 
 def optimize(plan: Emit, statistics: Statistics) -> Optimized:
-    """The cheapest plan that answers the same, with the alternatives it was compared with."""
+    """The cheapest plan that answers the same, with the alternatives it was compared with.
+
+    Plans whose state is bounded come before those whose state is not, whatever they cost.
+    """
     candidates = [evaluate(each, statistics) for each in alternatives(plan)]
     ranked = sorted(candidates, key=lambda each: each.cost.total)
-    return Optimized(ranked[0], tuple(ranked))
+    best = next((each for each in ranked if judge("", each.plan).bounded), ranked[0])
+    return Optimized(best, (best, *(each for each in ranked if each is not best)))
 
 
 def apply_rules(plan: Emit) -> Emit:

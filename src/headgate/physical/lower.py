@@ -11,6 +11,7 @@ import polars as pl
 
 from headgate.kernels import (
     aggregate,
+    counted_join,
     difference,
     distinct,
     emit,
@@ -19,6 +20,7 @@ from headgate.kernels import (
     negation,
     rstream,
     semijoin,
+    sum_results,
     tablejoin,
 )
 from headgate.kernels import filter as filtering
@@ -31,8 +33,10 @@ from headgate.kernels.expressions import compile_scalar, polars_type
 from headgate.kernels.kernel import Kernel
 from headgate.kernels.state.structure import Structure
 from headgate.model.scalar import Scalar, conjunction
+from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
+from headgate.physical.synopsis import InputSynopsis
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
@@ -52,6 +56,7 @@ from headgate.plan.nodes import (
     WindowKind,
 )
 from headgate.plan.patterns import Edge, Pattern
+from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.gate import AdmittedPlan, Methods
 from headgate.safety.promise import Promise
 from headgate.safety.purging import LIFESPAN, Closing
@@ -77,6 +82,7 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         columns=tuple(root.input.schema),
         allowed_unbounded=admitted.allowed_unbounded,
         promises=tuple(dict.fromkeys(lowering.promises)),
+        checked=frozenset(admitted.methods.checks),
     )
 
 
@@ -98,6 +104,8 @@ class _Lowering:
     scans: dict[StreamScan, int] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
     """What streams have promised and operators rely on."""
+    strict: set[Node] = field(default_factory=set)
+    """Edges on which representatives take each other's place."""
     external: bool = False
     """Below an appending aggregate: its values are those of external windows, only its output never dies."""
 
@@ -140,6 +148,7 @@ class _Lowering:
                 aligned = self._aligned(node.right, node.left, right)
                 return self._add("negation", difference.Difference(schema_of(node)), left, aligned)
             case Distinct():
+                self._mark_strict(node.input)
                 form: distinct.Form = "strict" if self._pattern(node.input) == Pattern.STR else "star"
                 if self.strategy == "DIRECT" and form == "star":
                     form = "naive"
@@ -181,6 +190,8 @@ class _Lowering:
         return self.strategy == "NT" and node not in self._below_tables
 
     def _pattern(self, node: Node) -> Pattern:
+        if node in self.strict:
+            return Pattern.STR
         edge = self._edge(node)
         pattern = max(edge.pattern, edge.expiry)
         if self._sends_endings(node) and pattern != Pattern.MON:
@@ -213,7 +224,21 @@ class _Lowering:
         return self._add("project", projecting.Project(outputs), at)
 
     def _join(self, node: Join) -> int:
+        method = self.methods.values.get(node)
+        if method is not None and method.form != "representatives":
+            return self._counted_join(node, method)
+        if method is not None:
+            self.strict.update(node.members)
         inputs = tuple(self.lower(member) for member in node.members)
+        if method is not None:
+            inputs = tuple(
+                self._add(
+                    "representatives",
+                    InputSynopsis(method, number).representatives(schema_of(member)),
+                    inputs[number],
+                )
+                for number, member in enumerate(node.members)
+            )
         members = tuple(
             join.JoinInput(schema_of(member), self._internal(member), self._structure(member))
             for member in node.members
@@ -226,6 +251,86 @@ class _Lowering:
         kernel = join.Join(members, equalities, residual, order, purge=purge)
         closed = [self._closed(each) for each in self.methods.joins[node].closings] if purge else []
         return self._add("join", kernel, *inputs, *closed)
+
+    def _counted_join(self, node: Join, method: ValuesMethod) -> int:
+        """A join of buckets and counts; with sums, if the aggregate above takes them."""
+        inputs = [self.lower(member) for member in node.members]
+        summed: list[dict[str, pl.Expr]] = [{} for _ in node.members]
+        for each in method.summed:
+            summed[each.member][each.argument] = compile_scalar(each.scalar)
+        members = tuple(
+            InputSynopsis(method, number).counted(schema_of(member), summed[number])
+            for number, member in enumerate(node.members)
+        )
+        owner = {name: index for index, member in enumerate(node.members) for name in member.names}
+        equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
+        order = self.facts.estimates.orders[node].best.order
+        kernel = counted_join.CountedJoin(
+            members, equalities, _residual(node.residual), order, summing=method.form == "summed"
+        )
+        return self._add("join", kernel, *inputs)
+
+    def _summed_aggregate(self, node: Aggregate, method: ValuesMethod) -> int:
+        """Counts and sums that were taken before the join, added up by group."""
+        project = node.input if isinstance(node.input, Project) else None
+        at = self.lower(node.input if project is None else project.input)
+        keys = {
+            key: Scalar.column(key, node.type_of(key))
+            if project is None
+            else next(output.scalar for output in project.outputs if output.name == key)
+            for key in node.keys
+        }
+        measures = [
+            counted_join.COUNT,
+            *(
+                name
+                for each in method.summed
+                for name in (
+                    counted_join.sum_column(each.argument),
+                    counted_join.filled_column(each.argument),
+                )
+            ),
+        ]
+        outputs = [*keys.items(), *((name, Scalar.column(name, BIGINT)) for name in measures)]
+        at = self._add("project", projecting.Project(tuple(outputs)), at)
+        schema = {key: polars_type(node.type_of(key)) for key in node.keys}
+        adding = aggregate.Aggregate(
+            {**schema, **dict.fromkeys(measures, pl.Int64())},
+            node.keys,
+            tuple(
+                aggregate.AggregateCall(aggregate.Function("SUM"), name, name, False, None)
+                for name in measures
+            ),
+            slide=common_slide(node),
+            endings=False,
+        )
+        at = self._add("aggregate", adding, at)
+        calls = tuple(
+            sum_results.SumCall(
+                call.function,
+                call.output.name,
+                polars_type(call.output.type),
+                counted_join.COUNT if call.argument is None else counted_join.sum_column(call.argument),
+                counted_join.COUNT if call.argument is None else counted_join.filled_column(call.argument),
+            )
+            for call in node.calls
+        )
+        return self._add("project", sum_results.SumResults(node.keys, calls), at)
+
+    def _method_below(self, node: Node) -> ValuesMethod | None:
+        """How the values of a join right below filters and projections are kept, if they are."""
+        while isinstance(node, (Filter, Project)):
+            node = node.input
+        return self.methods.values.get(node) if isinstance(node, Join) else None
+
+    def _mark_strict(self, node: Node) -> None:
+        """Notes that representatives take each other's place on all edges down to the join."""
+        method = self._method_below(node)
+        if method is not None and method.form == "representatives":
+            while not isinstance(node, Join):
+                self.strict.add(node)
+                (node,) = node.inputs
+            self.strict.add(node)
 
     def _purge(self, node: Join) -> join_purge.Purge | None:
         """How a join forgets rows by punctuation; never where another input's rows end early (NT makes them)."""
@@ -306,6 +411,10 @@ class _Lowering:
         return self._add("negation", kernel, left, right)
 
     def _aggregate(self, node: Aggregate) -> int:
+        method = self._method_below(node.input)
+        if method is not None and method.form == "summed":
+            return self._summed_aggregate(node, method)
+        self._mark_strict(node.input)
         calls = tuple(
             aggregate.AggregateCall(
                 aggregate.Function(call.function),

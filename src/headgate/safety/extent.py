@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
-import pyarrow as pa
-
 from headgate.model.time import format_duration
 from headgate.plan.nodes import (
     Aggregate,
@@ -27,6 +25,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.bounded_values import distinct_values
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
 
@@ -37,6 +36,8 @@ class Extent:
 
     by: str
     reason: str
+    checks: frozenset[str] = frozenset()
+    """Streams whose CHECKs are part of the reason."""
 
     @property
     def bounded(self) -> bool:
@@ -78,9 +79,17 @@ def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: J
     return None
 
 
-def finite_domain(dtype: pa.DataType) -> bool:
-    """Whether a type has few values by itself."""
-    return bool(pa.types.is_boolean(dtype) or pa.types.is_int8(dtype))
+def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | None:
+    """The extent of the different rows of an edge in some columns; None if values do not limit it."""
+    found = distinct_values(node, columns)
+    if found is None:
+        return None
+    limit, checks = found
+    names = ", ".join(columns)
+    said = f"there are at most {limit:,} {things}"
+    if columns:
+        said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
+    return Extent("values", said, checks)
 
 
 def _weakest(inputs: Sequence[Extent]) -> Extent:
@@ -115,12 +124,13 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
         case "ROWS" if not window.partition:
             return Extent("window", f"at most {window.rows} rows stay")
         case "ROWS":
-            types_ = [node.type_of(name) for name in window.partition]
             names = ", ".join(window.partition)
-            if all(finite_domain(dtype) for dtype in types_):
-                return Extent(
-                    "values", f"at most {window.rows} rows stay for each of the few values of {names}"
+            found = distinct_values(node.input, window.partition)
+            if found is not None:
+                said = (
+                    f"at most {window.rows} rows stay for each of the at most {found[0]:,} values of {names}"
                 )
+                return Extent("values", said, found[1])
             return Extent(
                 "none", f"{window.rows} rows stay for every value of {names}, and values never stop coming"
             )
@@ -144,9 +154,9 @@ def _(node: SemiJoin | Negation | Difference, inputs: Sequence[Extent]) -> Exten
 
 @_extent.register
 def _(node: Distinct, inputs: Sequence[Extent]) -> Extent:
-    if not inputs[0].bounded and all(finite_domain(column.type) for column in node.schema):
-        return Extent("values", "the columns have few values")
-    return inputs[0]
+    if inputs[0].bounded:
+        return inputs[0]
+    return by_values(node.input, tuple(column.name for column in node.schema), "values") or inputs[0]
 
 
 @_extent.register
@@ -155,8 +165,9 @@ def _(node: Aggregate, inputs: Sequence[Extent]) -> Extent:
         return Extent("values", "there is one group")
     if inputs[0].bounded:
         return Extent(inputs[0].by, f"a group lives while its rows do; {inputs[0].reason}")
-    if all(finite_domain(node.type_of(name)) for name in node.keys):
-        return Extent("values", f"{', '.join(node.keys)} have few values")
+    few = by_values(node.input, node.keys, "groups")
+    if few is not None:
+        return few
     return Extent("none", f"a group stays for every value of {', '.join(node.keys)}; {inputs[0].reason}")
 
 

@@ -24,7 +24,8 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern, label
-from headgate.safety.extent import Extents, measure
+from headgate.safety.bounded_values import ValuesMethod, judge_join
+from headgate.safety.extent import Extents, by_values, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
 from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import StateVerdict, Verdict
@@ -35,10 +36,13 @@ _HOLISTIC = ("MEDIAN", "QUANTILE", "TOP")
 
 @dataclass(frozen=True)
 class Methods:
-    """How operators keep what the verdict promises: purges of joins, closings of groups."""
+    """How operators keep what the verdict promises: purges of joins, closings of groups, synopses of values."""
 
-    joins: dict[Join, JoinPurge]
-    groups: dict[Node, GroupClosing]
+    joins: dict[Join, JoinPurge] = field(default_factory=dict)
+    groups: dict[Node, GroupClosing] = field(default_factory=dict)
+    values: dict[Join, ValuesMethod] = field(default_factory=dict)
+    checks: set[str] = field(default_factory=set)
+    """Streams whose CHECKs are relied on."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def examine(query: str, plan: Emit) -> Judgement:
     """The verdict on every state of a normalized plan, and the methods that it counts on."""
     edges = label(plan)
     purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
-    judge_ = _Judge(edges, measure(plan, edges, purges), purges)
+    judge_ = _Judge(edges, measure(plan, edges, purges), purges, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
     return Judgement(Verdict(query, tuple(states), shape_of(plan)), judge_.methods)
 
@@ -114,7 +118,8 @@ class _Judge:
     edges: Edges
     extents: Extents
     purges: Mapping[Join, JoinPurge]
-    methods: Methods = field(default_factory=lambda: Methods({}, {}))
+    consumers: Mapping[Join, tuple[Node | None, Node]]
+    methods: Methods = field(default_factory=Methods)
 
     def states(self, node: Node) -> Iterator[StateVerdict]:
         """The verdict on each state of one operator."""
@@ -140,23 +145,43 @@ class _Judge:
 
     def _join(self, node: Join) -> Iterator[StateVerdict]:
         purge = self.purges[node]
-        relied: set[int] = set()
+        open_members = [n for n, each in enumerate(node.members) if not self.extents[each].bounded]
+        failure = ""
+        if any(number not in purge.chains for number in open_members):
+            found = judge_join(node, *self.consumers[node])
+            if found.method is not None:
+                self.methods.values[node] = found.method
+                self.methods.checks.update(found.method.translated.checks)
+                yield from self._synopses(node, found.method)
+                return
+            failure = found.reason
         for number, member in enumerate(node.members):
             chain = purge.chains.get(number)
             if self.extents[member].bounded:
                 yield self._kept("join", member)
             elif chain is not None:
-                relied.add(number)
                 yield StateVerdict("join", stream_of(member), chain.cause, chain.reason)
             else:
-                reason = f"{self.extents[member].reason}; {purge.stuck.get(number, '')}".rstrip("; ")
-                yield StateVerdict("join", stream_of(member), "none", reason)
-        if relied:
+                reasons = [self.extents[member].reason, purge.stuck.get(number, ""), failure]
+                said = "; ".join(reason for reason in reasons if reason)
+                yield StateVerdict("join", stream_of(member), "none", said)
+        if any(number in purge.chains for number in open_members):
             self.methods.joins[node] = purge
             for forgetting in purge.forgetting:
                 closing = purge.closings[forgetting.closing]
                 name = stream_of(node.members[closing.member])
                 yield StateVerdict("punctuations", name, closing.promise.cause, forgetting.reason)
+
+    def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
+        how = {
+            "counted": "of rows that are equal for every result, one and their number are kept",
+            "summed": "of rows that are equal for every result, one, their number and their sums are kept",
+            "representatives": "of rows that are alike for every result, the one that meets most is kept",
+        }[method.form]
+        for number, member in enumerate(node.members):
+            name, size = stream_of(member), method.size(number)
+            reason = f"at most {size:,} rows stand for all of {name}: {how}"
+            yield StateVerdict("join", name, "values", reason)
 
     def _aggregate(self, node: Aggregate) -> Iterator[StateVerdict]:
         extent = self.extents[node]
@@ -173,7 +198,18 @@ class _Judge:
             return
         yield self._kept("aggregate", node)
         if rows:
-            yield self._kept("aggregate", node.input)
+            yield self._rows_by_values(node) or self._kept("aggregate", node.input)
+
+    def _rows_by_values(self, node: Aggregate) -> StateVerdict | None:
+        """The verdict on the values that calls need, where they are few."""
+        if max(self.edges[node.input].pattern, self.edges[node.input].expiry) != Pattern.MON:
+            return None
+        needed = [c.argument for c in node.calls if c.argument and (c.distinct or c.function in _HOLISTIC)]
+        found = by_values(node.input, tuple(dict.fromkeys((*node.keys, *needed))), "values to count")
+        if found is None:
+            return None
+        self.methods.checks.update(found.checks)
+        return StateVerdict("aggregate", stream_of(node.input), found.by, found.reason)
 
     def _keeps_rows(self, node: Aggregate) -> bool:
         """Whether an aggregate needs more than one accumulator per group."""
@@ -192,7 +228,19 @@ class _Judge:
 
     def _kept(self, operator: str, node: Node) -> StateVerdict:
         extent = self.extents[node]
+        self.methods.checks.update(extent.checks)
         return StateVerdict(operator, stream_of(node), extent.by, extent.reason)
+
+
+def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:
+    """For each join, what reads its block and the top of the block: filters and projections above the join."""
+    parents = {child: node for node in plan.walk() for child in node.inputs}
+    for node in plan.walk():
+        if isinstance(node, Join):
+            top: Node = node
+            while isinstance(parents[top], (Filter, Project)):
+                top = parents[top]
+            yield node, (parents[top], top)
 
 
 def _is_aggregate(node: Node) -> bool:

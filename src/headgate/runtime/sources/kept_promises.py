@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from headgate.kernels.expressions import compile_scalar
+from headgate.model.scalar import Scalar
 from headgate.safety.promise import Promise
 
 MEMORY = 65_536
@@ -37,9 +38,10 @@ class PromiseState:
 
 @dataclass
 class KeptPromises:
-    """The promises of one stream that running queries rely on."""
+    """The promises and CHECKs of one stream that running queries rely on."""
 
     promises: Sequence[Promise]
+    checks: Sequence[Scalar] = ()
     memory: int = MEMORY
     states: list[PromiseState] = field(default_factory=list)
 
@@ -48,9 +50,11 @@ class KeptPromises:
 
     def sift(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The next rows of the stream, in order, as those that keep all promises and those that break one."""
-        if rows.is_empty() or not self.promises:
+        if rows.is_empty() or not (self.promises or self.checks):
             return rows, rows.clear()
         broken = pl.Series([False]).new_from_index(0, rows.height)
+        for check in self.checks:
+            broken |= ~rows.select(compile_scalar(check).fill_null(True).alias(_CLOSES)).to_series()
         for promise, state in zip(self.promises, self.states, strict=True):
             broken |= self._breaks(promise, state, rows)
         return (rows.filter(~broken), rows.filter(broken)) if broken.any() else (rows, rows.clear())

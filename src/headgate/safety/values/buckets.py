@@ -43,8 +43,8 @@ from headgate.safety.values.references import (
 )
 from headgate.safety.values.verdict import evaluable
 
-Bucket = tuple[int, ...]
-"""A cell for each cut attribute, then, where order matters, the rank of each attribute among them."""
+Bucket = tuple[int | None, ...]
+"""A cell for each cut attribute (None for NULL), then, where order matters, the rank of each among them."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,12 @@ class StreamSynopsis:
 
     def _says(self, bucket: Bucket) -> Iterable[Comparison]:
         for cut, cell in zip(self.cuts, bucket, strict=False):
-            yield from cut.says(cell)
+            if cell is not None:
+                yield from cut.says(cell)
         ranks = bucket[len(self.cuts) :]
         for (first, rank), (second, other) in combinations(zip(self.attributes, ranks, strict=False), 2):
+            if rank is None or other is None:
+                continue
             op: Operator = "=" if rank == other else "<" if rank < other else ">"
             yield Comparison(first, op, second)
 

@@ -1,0 +1,322 @@
+"""Bounded values: joins of unwindowed streams whose answer needs finitely many rows of each, whatever comes.
+
+The Memory document judges the block; this says which plan operators that makes bounded and how they are run:
+
+| above the join | what is remembered of each stream |
+|---|---|
+| nothing | per bucket one row and a count; each new row meets them |
+| DISTINCT | per bucket the row that can meet most |
+| MIN, MAX, COUNT DISTINCT | the same, or the row with the extreme |
+| COUNT, SUM, AVG | per bucket a row, a count and sums: aggregated before the join |
+| others, over finitely many values | as for nothing |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headgate.model import types
+from headgate.model.scalar import Scalar
+from headgate.plan.nodes import Aggregate, AggregateCall, Distinct, Join, Node, Project
+from headgate.safety.block import Block, flatten
+from headgate.safety.translation import NotAComparisonError, Translated, translate
+from headgate.safety.values import aggregates
+from headgate.safety.values.buckets import StreamSynopsis, answer_bound, synopses
+from headgate.safety.values.closure import close
+from headgate.safety.values.query import Attribute, SpjQuery
+from headgate.safety.values.verdict import evaluable, judge
+
+Form = Literal["counted", "representatives", "summed"]
+
+_BUCKETS_LOOKED_AT = 1_000
+"""Up to so many buckets are asked one by one how many rows stand for them."""
+
+_DUPLICATES_DO_NOT_MATTER = ("MIN", "MAX")
+_ADDED_UP = ("COUNT", "SUM", "AVG")
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """An unbounded attribute whose greatest or least value is asked for."""
+
+    attribute: Attribute
+    greatest: bool
+
+
+@dataclass(frozen=True)
+class Summed:
+    """An aggregate's argument, the input that it comes from, and the argument over that input's columns."""
+
+    argument: str
+    member: int
+    scalar: Scalar
+
+
+@dataclass(frozen=True)
+class ValuesMethod:
+    """How a join of the block is run within its bound: what is kept of each member, in order of the members."""
+
+    form: Form
+    translated: Translated
+    synopses: tuple[StreamSynopsis, ...]
+    expressions: Mapping[Attribute, Scalar]
+    """Attributes over the columns of the join's inputs."""
+    extremes: tuple[Extreme, ...] = ()
+    summed: tuple[Summed, ...] = ()
+    """What is added up before the join."""
+
+    def size(self, member: int) -> int:
+        """How many rows can be kept of one input."""
+        synopsis = self.synopses[member]
+        size = synopsis.size if self.form != "representatives" else self._representatives(synopsis)
+        for cut, cells in zip(synopsis.cuts, synopsis.cells, strict=True):
+            if cut.attribute not in self.translated.compared:
+                size = size // len(cells) * (len(cells) + 1)
+        return size
+
+    def _representatives(self, synopsis: StreamSynopsis) -> int:
+        """How many rows stand for all buckets: one for each, more where a bucket is sought from several sides."""
+        extremes = sum(each.attribute.stream == synopsis.occurrence for each in self.extremes)
+        if synopsis.ordered or synopsis.size > _BUCKETS_LOOKED_AT:
+            return synopsis.size * max(2, extremes)
+        return sum(
+            bool(keep.greatest) + bool(keep.least) or max(1, extremes)
+            for keep in map(synopsis.keep, product(*synopsis.cells))
+        )
+
+
+@dataclass(frozen=True)
+class ValuesVerdict:
+    """The method, or why there is none."""
+
+    method: ValuesMethod | None
+    reason: str
+
+
+def judge_join(join: Join, consumer: Node | None, core: Node) -> ValuesVerdict:
+    """Whether the values of a join's block bound it; `core` is the block's top, `consumer` the node above it."""
+    distinct = isinstance(consumer, Distinct)
+    block = flatten(core, windows=False, distinct=distinct)
+    if block is None:
+        return ValuesVerdict(
+            None, "value ranges bound only joins of unwindowed streams, selected and projected"
+        )
+    found = ValuesVerdict(None, "")
+    for checks in (False, True) if any(scan.stream.checks for scan in block.scans) else (False,):
+        try:
+            found = _Judged(join, consumer, block, checks).verdict()
+        except NotAComparisonError as problem:
+            return ValuesVerdict(
+                None, f"{problem} is not a comparison of two columns, so nothing is known of it"
+            )
+        if found.method is not None:
+            return found
+    return found
+
+
+@dataclass(frozen=True)
+class _Judged:
+    join: Join
+    consumer: Node | None
+    block: Block
+    checks: bool
+
+    def verdict(self) -> ValuesVerdict:
+        match self.consumer:
+            case Distinct():
+                return self._distinct()
+            case Aggregate():
+                return self._aggregate(self.consumer)
+        return self._plain(tuple(self.block.outputs.values()))
+
+    def _plain(self, outputs: tuple[Scalar, ...]) -> ValuesVerdict:
+        """Every row of the result counts."""
+        translated = translate(self.block, outputs, checks=self.checks)
+        projection = translated.projection(outputs)
+        query = translated.query.projecting(projection, distinct=False)
+        found = judge(query)
+        if found.failure is not None:
+            return ValuesVerdict(None, str(found.failure))
+        return self._method("counted", translated, query)
+
+    def _distinct(self) -> ValuesVerdict:
+        outputs = tuple(self.block.outputs.values())
+        translated = translate(self.block, outputs, checks=self.checks)
+        query = translated.query.projecting(translated.projection(outputs), distinct=True)
+        found = judge(query)
+        if found.failure is not None:
+            return ValuesVerdict(None, str(found.failure))
+        if evaluable(query) != (query,):
+            return ValuesVerdict(
+                None,
+                "it is bounded once occurrences that others cover are left out, which is not carried out yet; "
+                "leave them out of the query",
+            )
+        return self._method("representatives", translated, query)
+
+    def _aggregate(self, node: Aggregate) -> ValuesVerdict:
+        keys = tuple(self.block.outputs[key] for key in node.keys)
+        arguments = tuple(self.block.outputs[c.argument] for c in node.calls if c.argument is not None)
+        translated = translate(self.block, (*keys, *arguments), checks=self.checks)
+        grouping = translated.projection(keys)
+        asked: list[aggregates.Aggregate] = []
+        for call in node.calls:
+            attributes: tuple[Attribute, ...] = ()
+            if call.argument is not None:
+                attributes = translated.attributes_of(self.block.outputs[call.argument])
+                if len(attributes) > 1:
+                    return ValuesVerdict(None, f"{call.show()} is over columns of several streams")
+            asked.append(_asked(call, attributes[0] if attributes else None))
+        source = translated.query.projecting(grouping, distinct=False)
+        found = aggregates.judge_aggregate(aggregates.AggregateQuery(source, tuple(asked)))
+        if found.failure is not None:
+            return ValuesVerdict(None, str(found.failure))
+        if all(each.function.ignores_duplicates for each in asked):
+            return self._extremes(translated, source, asked)
+        if all(call.function in _ADDED_UP and not call.distinct for call in node.calls):
+            summed = self._summed(node)
+            if summed is None:
+                return ValuesVerdict(
+                    None,
+                    "only sums of whole numbers, each over columns of one stream, are added up before a join",
+                )
+            return self._method("summed", translated, source, summed=summed)
+        return self._plain((*keys, *arguments))
+
+    def _extremes(
+        self, translated: Translated, source: SpjQuery, asked: list[aggregates.Aggregate]
+    ) -> ValuesVerdict:
+        closure = close(source)
+        arguments = tuple(dict.fromkeys(a.attribute for a in asked if a.attribute is not None))
+        query = source.projecting((*source.projection, *arguments), distinct=True)
+        if evaluable(query) != (query,):
+            return ValuesVerdict(None, "covered occurrences of a self join are not left out yet")
+        extremes = tuple(
+            Extreme(each.attribute, each.function is aggregates.Function.MAX)
+            for each in asked
+            if each.attribute is not None and closure is not None and not closure.is_bounded(each.attribute)
+        )
+        return self._method("representatives", translated, query, extremes=extremes)
+
+    def _summed(self, node: Aggregate) -> tuple[Summed, ...] | None:
+        """What to add up before the join; None if it cannot be."""
+        below = node.input.input if isinstance(node.input, Project) else node.input
+        if below is not self.join:
+            return None
+        found: dict[str, Summed] = {}
+        for call in node.calls:
+            if call.argument is None:
+                continue
+            scalar = self.block.outputs[call.argument]
+            if call.function != "COUNT" and not types.is_integer(scalar.type):
+                return None
+            for number, member in enumerate(self.join.members):
+                inner = flatten(member, windows=False, distinct=False)
+                edge = None if inner is None else _over_edge(scalar, inner)
+                if edge is not None and scalar.columns:
+                    found[call.argument] = Summed(call.argument, number, edge)
+            if call.argument not in found:
+                return None
+        return tuple(found.values())
+
+    def _method(
+        self,
+        form: Form,
+        translated: Translated,
+        query: SpjQuery,
+        *,
+        extremes: tuple[Extreme, ...] = (),
+        summed: tuple[Summed, ...] = (),
+    ) -> ValuesVerdict:
+        kept = {synopsis.occurrence: synopsis for synopsis in synopses(query)}
+        expressions: dict[Attribute, Scalar] = {}
+        ordered = []
+        for member in self.join.members:
+            below = flatten(member, windows=False, distinct=isinstance(self.consumer, Distinct))
+            if below is None or len(below.scans) != 1:
+                return ValuesVerdict(None, "a sub-query with a join of its own is not taken apart yet")
+            occurrence = below.scans[0].name
+            if occurrence not in kept:
+                return ValuesVerdict(
+                    None, "no row can satisfy the conditions, and the query is not dropped yet"
+                )
+            ordered.append(kept[occurrence])
+            for attribute, scalar in translated.scalars.items():
+                if attribute.stream == occurrence:
+                    edge = _over_edge(scalar, below)
+                    if edge is not None:
+                        expressions[attribute] = edge
+        method = ValuesMethod(form, translated, tuple(ordered), expressions, extremes, summed)
+        missing = [a for synopsis in ordered for a in synopsis.attributes if a not in expressions]
+        if missing:
+            return ValuesVerdict(None, f"{missing[0]} is not at hand where rows are kept")
+        dense = [s for s in ordered if s.ordered and any(_uncoded(translated, a) for a in s.attributes)]
+        if dense:
+            return ValuesVerdict(None, "values without gaps cannot be put in order with others yet")
+        return ValuesVerdict(method, "")
+
+
+def _uncoded(translated: Translated, attribute: Attribute) -> bool:
+    return translated.kinds[attribute] in ("text", "dense")
+
+
+def _over_edge(scalar: Scalar, below: Block) -> Scalar | None:
+    """A scalar over a scan as one over the edge above it."""
+    for name, output in below.outputs.items():
+        held = output.expression
+        # A whole number that was widened for a comparison is the same number.
+        if isinstance(held, exp.Cast) and types.is_integer(output.type) and types.is_integer(scalar.type):
+            held = held.this
+        if scalar.expression in (output.expression, held):
+            return Scalar.column(name, output.type)
+    plain = {o.expression.name: name for name, o in below.outputs.items() if o.is_column}
+    return scalar.rename(plain) if scalar.columns <= plain.keys() else None
+
+
+def _asked(call: AggregateCall, attribute: Attribute | None) -> aggregates.Aggregate:
+    functions = aggregates.Function
+    if attribute is None:
+        return aggregates.Aggregate(functions.COUNT)
+    if call.function in _DUPLICATES_DO_NOT_MATTER:
+        return aggregates.Aggregate(functions(call.function), attribute)
+    if call.distinct:
+        return aggregates.Aggregate(functions.COUNT_DISTINCT, attribute)
+    return aggregates.Aggregate(functions(call.function), attribute)
+
+
+def distinct_values(node: Node, columns: tuple[str, ...]) -> tuple[int, frozenset[str]] | None:
+    """How many different rows an edge can have in some columns, and whose CHECKs say so; None if there is no limit.
+
+    Windows do not matter: what predicates and domains say holds for every row.
+    """
+    block = flatten(node, windows=True, distinct=True)
+    if block is None:
+        return _by_type(node, columns)
+    outputs = tuple(block.outputs[name] for name in columns)
+    for checks in (False, True):
+        translated = translate(block, outputs, checks=checks, lenient=True)
+        projection = translated.projection(outputs)
+        bound = answer_bound(translated.query.projecting(projection, distinct=True))
+        if bound is not None:
+            free = sum(attribute not in translated.compared for attribute in projection)
+            return bound * 2**free, translated.checks if checks else frozenset()
+    return None
+
+
+def _by_type(node: Node, columns: tuple[str, ...]) -> tuple[int, frozenset[str]] | None:
+    size = 1
+    for name in columns:
+        dtype = node.type_of(name)
+        if pa.types.is_boolean(dtype):
+            size *= 3
+        elif dtype == pa.int8():
+            size *= 257
+        else:
+            return None
+    return size, frozenset()

@@ -1,0 +1,55 @@
+"""Constants: the value of a bound expression without columns, where it is plain enough to be read off."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from sqlglot import exp
+
+_WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_NUMBERS = (*_WHOLE, exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL)
+
+
+def constant(node: exp.Expr) -> Hashable | None:
+    """A bool, int, Decimal, str or date; None if it is no such constant."""
+    match node:
+        case exp.Paren():
+            return constant(node.this)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.Literal():
+            return _number(node.this)
+        case exp.Neg():
+            inner = constant(node.this)
+            return -inner if isinstance(inner, (int, Decimal)) and not isinstance(inner, bool) else None
+        case exp.Cast():
+            return _cast(constant(node.this), node.to.this)
+    return None
+
+
+def _number(text: str) -> int | Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return (
+        int(number)
+        if number.is_finite() and number == number.to_integral_value() and "e" not in text.lower()
+        else number
+    )
+
+
+def _cast(value: Hashable | None, to: exp.DType) -> Hashable | None:
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and to in _NUMBERS:
+        # A conversion to whole numbers of one that is not is another value: left alone.
+        return value if to not in _WHOLE or isinstance(value, int) else None
+    if isinstance(value, str) and to == exp.DType.DATE:
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, str) and to in (exp.DType.VARCHAR, exp.DType.TEXT) else None

@@ -1,0 +1,145 @@
+"""Queries that few rows of each stream answer: they say what the oracle says, from a state within its bound."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.differential.local import output_of
+from tests.differential.punctuated import tables
+from tests.differential.test_punctuated import pieces
+from tests.oracle.oracle import Oracle
+from tests.oracle.values import same_output
+
+from headgate.runtime.local.data import frame_of
+from headgate.runtime.local.engine import LocalRun
+from headgate.runtime.local.start import runnable, used_streams
+from headgate.safety.verdict import Verdict
+from headgate.session import Session
+
+STREAMS = """
+CREATE STREAM S (ts TIMESTAMP, A BIGINT, B BIGINT, C BIGINT, x STRING, f BOOLEAN, z DOUBLE) TIMESTAMP BY ts;
+CREATE STREAM T (ts TIMESTAMP, D BIGINT, E INT, y STRING, w DOUBLE) TIMESTAMP BY ts;
+"""
+CIRCLE = "B < D AND B < E AND C < D AND C < E AND A > 10 AND A < 13"
+
+QUERIES = [
+    "SELECT A FROM S, T WHERE A = D AND A > 10 AND D < 14",
+    "SELECT DISTINCT A FROM S, T WHERE A = D AND A > 10 AND D < 14",
+    "SELECT DISTINCT A FROM S, T WHERE B < D AND A > 10 AND A < 13",
+    f"SELECT DISTINCT A FROM S, T WHERE {CIRCLE}",
+    "SELECT DISTINCT A FROM S, T WHERE B <= D AND A >= 10 AND A < 13",
+    "SELECT DISTINCT A FROM S, T WHERE B <= D AND C < D AND A BETWEEN 10 AND 12",
+    "SELECT DISTINCT f FROM S, T WHERE z < w",
+    "SELECT DISTINCT f, y FROM S, T WHERE A + 1 < D AND y IN ('p', 'q')",
+    "SELECT DISTINCT x FROM S, T WHERE x = y AND x IN ('p', 'q')",
+    "SELECT x, f FROM S, T WHERE x = y AND x IN ('p', 'q')",
+    "SELECT S.A, U.A AS other FROM S, S AS U WHERE S.A = U.A AND S.A BETWEEN 11 AND 12",
+    "SELECT A FROM S, T, T AS U WHERE A = T.D AND U.E = T.E AND A BETWEEN 11 AND 13 AND T.E BETWEEN 10 AND 12",
+    "SELECT A FROM S, T WHERE A < D AND A BETWEEN 11 AND 13 AND D BETWEEN 10 AND 13",
+    "SELECT A, SUM(B) AS v, COUNT(*) AS n, COUNT(B) AS m, AVG(C) AS mean FROM S, T WHERE A = D AND A > 10 AND D < 14 "
+    "GROUP BY A",
+    "SELECT SUM(E) AS v, COUNT(*) AS n FROM S, T WHERE A = D AND A > 10 AND D < 14",
+    "SELECT A, MAX(B) AS v FROM S, T WHERE D < B AND A > 10 AND A < 14 GROUP BY A",
+    "SELECT A, MAX(B) AS hi, MIN(B) AS lo, MIN(E) AS e FROM S, T WHERE A = D AND A > 10 AND D < 14 GROUP BY A",
+    "SELECT A, COUNT(DISTINCT C) AS v FROM S, T WHERE B < D AND A > 10 AND A < 13 AND C BETWEEN 10 AND 12 GROUP BY A",
+    "SELECT A, MEDIAN(C) AS v, SUM(C) AS s FROM S, T WHERE A = D AND A > 10 AND A < 14 AND C BETWEEN 10 AND 12 "
+    "GROUP BY A",
+    "SELECT ISTREAM(A, COUNT(*) AS n) FROM S, T WHERE A = D AND A > 10 AND D < 14 GROUP BY A HAVING COUNT(*) > 2",
+]
+
+
+def rows_of(random: Random, count: int) -> dict[str, list[dict[str, object]]]:
+    """Rows with values around the constants, some of them NULL."""
+    rows: dict[str, list[dict[str, object]]] = {"S": [], "T": []}
+    clock = 0
+    for _ in range(count):
+        clock += random.randint(0, 2)
+
+        def number() -> int | None:
+            return random.choice([*range(8, 17), None])
+
+        if random.random() < 0.5:
+            row = {"A": number(), "B": number(), "C": number(), "x": random.choice(["p", "q", "r", None])}
+            z = random.choice([0.5, 1.5, 2.5, None])
+            rows["S"].append({"ts": clock, **row, "f": random.choice([True, False, None]), "z": z})
+        else:
+            row = {"D": number(), "E": number(), "y": random.choice(["p", "q", "r", None])}
+            rows["T"].append({"ts": clock, **row, "w": random.choice([0.5, 1.5, 2.5, None])})
+    return rows
+
+
+def text_of(query: str) -> str:
+    return f"{STREAMS} CREATE QUERY q AS {query};"
+
+
+def verdict(query: str) -> Verdict:
+    found = Session().sql(text_of(query))
+    assert found is not None
+    return found.check()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_it_is_admitted_by_values(query: str) -> None:
+    found = verdict(query)
+    assert found.bounded, found
+    assert {state.by for state in found.states} == {"values"}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_oracle_agrees(query: str) -> None:
+    for seed in range(4):
+        rows = tables(text_of(query), rows_of(Random(seed), 40))
+        oracle = Oracle(text_of(query), rows, {})
+        expected = oracle.output("q")
+        for pieces_ in ([rows], pieces(rows, Random(seed))):
+            assert same_output(output_of(text_of(query), "q", pieces_, {}), expected)
+
+
+@given(query=st.sampled_from(QUERIES), seed=st.integers(0, 100_000), count=st.integers(0, 60))
+def test_any_cut_and_any_restart_say_the_same(query: str, seed: int, count: int) -> None:
+    random = Random(seed)
+    rows = tables(text_of(query), rows_of(random, count))
+    whole = output_of(text_of(query), "q", [rows], {})
+    restored = output_of(text_of(query), "q", pieces(rows, random), {}, restore_every_step=True)
+    assert same_output(restored, whole)
+
+
+def peak(query: str, rows: dict[str, pa.Table]) -> int:
+    """The largest state, in rows, while the streams come in small steps."""
+    found = Session().sql(text_of(query))
+    assert found is not None
+    ready = runnable(found.bound, found.optimized)
+    streams = [(s, frame_of(rows[s.name], s.columns).iter_slices(25)) for s in used_streams([ready])]
+    sizes: list[int] = []
+    LocalRun([ready], streams).run(
+        lambda *_: None, lambda stream, late: None, lambda progress: sizes.append(progress.state_rows)
+    )
+    return max(sizes)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_state_does_not_grow_with_the_input(query: str) -> None:
+    few, many = (tables(text_of(query), rows_of(Random(3), count)) for count in (400, 2_400))
+    first, second = peak(query, few), peak(query, many)
+    assert second <= 1.5 * first + 20
+    assert second < 900
+
+
+def test_wide_values_change_nothing() -> None:
+    """Values far outside the constants share a cell, also at the ends of the type."""
+    query = "SELECT DISTINCT A FROM S, T WHERE B < D AND A > 10 AND A < 13"
+    ends = [-(2**63), 2**63 - 1, 11]
+    rows = {
+        "S": [
+            {"ts": n, "A": a, "B": b, "C": 0, "x": "p", "f": True, "z": 0.0}
+            for n, (a, b) in enumerate((a, b) for a in ends for b in ends)
+        ],
+        "T": [{"ts": n, "D": d, "E": 0, "y": "p", "w": 0.0} for n, d in enumerate(ends)],
+    }
+    given_ = tables(text_of(query), rows)
+    expected = Oracle(text_of(query), given_, {}).output("q")
+    assert same_output(output_of(text_of(query), "q", [given_], {}), expected)

@@ -1,0 +1,130 @@
+"""The gate on joins of unwindowed streams that ranges of values bound: the Memory document's examples as CQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.safety.verdict import Verdict
+from headgate.session import Session
+
+STREAMS = """
+CREATE STREAM S (ts TIMESTAMP, A BIGINT, B BIGINT, C BIGINT, x STRING, day DATE, f BOOLEAN, z DOUBLE) TIMESTAMP BY ts;
+CREATE STREAM T (ts TIMESTAMP, D BIGINT, E BIGINT, y STRING, w DOUBLE, n INT) TIMESTAMP BY ts;
+CREATE STREAM K (ts TIMESTAMP, k STRING CHECK (k IN ('kite', 'globe')), q INT, CHECK (q BETWEEN 1 AND 5))
+  TIMESTAMP BY ts;
+"""
+
+
+def verdict(query: str) -> Verdict:
+    found = Session().sql(f"{STREAMS} CREATE QUERY q AS {query};")
+    assert found is not None
+    return found.check()
+
+
+def reasons(query: str) -> str:
+    return "\n".join(f"{state.by}: {state.reason}" for state in verdict(query).states)
+
+
+TABLE = [
+    # conditions, duplicates kept, duplicates removed
+    ("A > 10", "S", True, False),
+    ("A = D", "S, T", False, False),
+    ("A = D AND A > 10 AND D < 20", "S, T", True, True),
+    ("B < D AND A > 10 AND A < 20", "S, T", False, True),
+    ("B < D AND C < E AND A > 10 AND A < 20", "S, T", False, False),
+    ("B < D AND B < E AND C < D AND C < E AND A > 10 AND A < 20", "S, T", False, True),
+]
+
+
+@pytest.mark.parametrize(("conditions", "streams", "kept", "removed"), TABLE)
+def test_the_example_queries(conditions: str, streams: str, kept: bool, removed: bool) -> None:
+    assert verdict(f"SELECT A FROM {streams} WHERE {conditions}").bounded is kept
+    assert verdict(f"SELECT DISTINCT A FROM {streams} WHERE {conditions}").bounded is removed
+
+
+def test_the_example_with_a_sum() -> None:
+    query = "SELECT A, SUM(B) AS total FROM S, T WHERE A = D AND A > 10 AND D < 20 GROUP BY A"
+    assert verdict(query).bounded
+    assert "at most 9 rows stand for all of S" in reasons(query)
+
+
+def test_redundant_conditions_do_not_count() -> None:
+    ordered = " AND B < C AND D < E AND A > 10 AND A < 20"
+    sixth = "B < D AND B < E AND C < D AND C < E"
+    assert verdict(f"SELECT DISTINCT A FROM S, T WHERE {sixth} {ordered}").bounded
+    assert not verdict(f"SELECT DISTINCT A FROM S, T WHERE B < D AND C < E {ordered}").bounded
+
+
+def test_every_state_says_values_and_how_many() -> None:
+    found = verdict("SELECT DISTINCT A FROM S, T WHERE B < D AND A > 10 AND A < 20")
+    assert {state.by for state in found.states} == {"values"}
+    said = {state.stream: state.reason for state in found.states if state.operator == "join"}
+    assert said["S"].startswith("at most 9 rows stand for all of S")
+    assert said["T"].startswith("at most 1 rows stand for all of T")
+
+
+@pytest.mark.parametrize(
+    ("query", "bounded"),
+    [
+        ("SELECT DISTINCT f FROM S", True),
+        ("SELECT DISTINCT day FROM S WHERE day BETWEEN DATE '2026-01-01' AND DATE '2026-01-31'", True),
+        ("SELECT DISTINCT day FROM S WHERE day >= DATE '2026-01-01'", False),
+        ("SELECT DISTINCT x FROM S WHERE x IN ('a', 'b')", True),
+        ("SELECT DISTINCT x FROM S WHERE x BETWEEN 'a' AND 'b'", False),
+        ("SELECT DISTINCT z FROM S WHERE z BETWEEN 1 AND 2", False),
+        ("SELECT DISTINCT z FROM S WHERE z = 1.5", True),
+        ("SELECT DISTINCT A FROM S WHERE A > 2.5 AND A < 7.5", True),
+        ("SELECT DISTINCT A + 1 AS a FROM S WHERE A IN (1, 5, 9)", True),
+        ("SELECT DISTINCT x FROM S, T WHERE x = y AND x IN ('a', 'b')", True),
+        ("SELECT DISTINCT A FROM S, T WHERE A = n AND n BETWEEN 1 AND 3", True),
+        ("SELECT DISTINCT f FROM S, T WHERE z < w", True),
+        ("SELECT f FROM S, T WHERE z < w", False),
+        ("SELECT A FROM S, T WHERE A <> D AND A = 1", False),
+        ("SELECT DISTINCT f FROM S, T WHERE A + 1 < D", True),
+        ("SELECT DISTINCT k, q FROM K", True),
+        ("SELECT k, COUNT(*) AS n FROM K GROUP BY k", True),
+        ("SELECT k, MEDIAN(q) AS n FROM K GROUP BY k", True),
+        ("SELECT q.q AS p FROM K, K q WHERE K.q = q.q", True),
+    ],
+)
+def test_domains(query: str, bounded: bool) -> None:
+    assert verdict(query).bounded is bounded, reasons(query)
+
+
+@pytest.mark.parametrize(
+    ("call", "conditions", "bounded"),
+    [
+        ("COUNT(*)", "A = D AND A > 10 AND D < 20", True),
+        ("AVG(B)", "A = D AND A > 10 AND D < 20", True),
+        ("AVG(z)", "A = D AND A > 10 AND D < 20", False),
+        ("COUNT(z)", "A = D AND A > 10 AND D < 20", True),
+        ("MAX(B)", "D < B AND A > 10 AND A < 20", True),
+        ("MIN(B)", "D < B AND A > 10 AND A < 20", False),
+        ("SUM(B)", "D < B AND A > 10 AND A < 20", False),
+        ("COUNT(DISTINCT C)", "B < D AND A > 10 AND A < 20 AND C BETWEEN 1 AND 3", True),
+        ("COUNT(DISTINCT C)", "B < D AND A > 10 AND A < 20", False),
+        ("MEDIAN(C)", "A = D AND A > 10 AND A < 20 AND C BETWEEN 1 AND 3", True),
+        ("MEDIAN(C)", "A = D AND A > 10 AND A < 20", False),
+    ],
+)
+def test_aggregates(call: str, conditions: str, bounded: bool) -> None:
+    query = f"SELECT A, {call} AS v FROM S, T WHERE {conditions} GROUP BY A"
+    assert verdict(query).bounded is bounded, reasons(query)
+
+
+def test_a_refusal_says_which_values_are_too_many() -> None:
+    assert "S.A = T.D joins on unboundedly many values" in reasons("SELECT f FROM S, T WHERE A = D")
+    assert "has no gaps" in reasons("SELECT DISTINCT z FROM S, T WHERE z = w AND z > 1 AND z < 2")
+    assert "A <> T.D is not a comparison" in reasons("SELECT f FROM S, T WHERE A <> D")
+
+
+def test_the_plan_that_is_bounded_is_taken() -> None:
+    """Pushing DISTINCT below the join would be cheaper and would have to remember every B."""
+    found = verdict("SELECT DISTINCT A FROM S, T WHERE B < D AND A > 10 AND A < 20")
+    assert found.bounded
+
+
+def test_an_answer_kept_whole_is_bounded_only_without_duplicates() -> None:
+    conditions = "A = D AND A > 10 AND D < 20"
+    assert verdict(f"SELECT RSTREAM(DISTINCT A) FROM S, T WHERE {conditions}").bounded
+    assert not verdict(f"SELECT RSTREAM(A) FROM S, T WHERE {conditions}").bounded
