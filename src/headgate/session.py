@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
 from headgate.language.decode import MOST_BYTES, decode
+from headgate.language.nodes import CreateStream, CreateTable
 from headgate.language.parse import Statement, parse
 from headgate.language.render import render_all
-from headgate.model.errors import InputError, NameResolutionError, SetupError
+from headgate.model.errors import HeadgateError, InputError, NameResolutionError, RefusedError, SetupError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.optimize import Optimized, optimize
 from headgate.optimize.statistics import Statistics, read_statistics
+from headgate.optimize.window_length import suggest_length
 from headgate.plan.bind import BoundQuery, bind
-from headgate.plan.catalog import Catalog, QueryDef, build_catalog, check_references
+from headgate.plan.catalog import Catalog, QueryDef, build_catalog, check_references, redefine
 from headgate.plan.meaning import check_meaning
 from headgate.plan.nodes import Emit
 from headgate.plan.normalize import normalize
 from headgate.plan.patterns import label
+from headgate.safety.advice.advise import advise
+from headgate.safety.advice.edit import Fix
+from headgate.safety.advice.sites import names_read
 from headgate.safety.gate import judge
 from headgate.safety.verdict import Verdict
 
@@ -111,7 +119,8 @@ class Session:
 
         Options are those of `LocalWorkspace.prepare`: batch_rows, allow_unbounded, strategy, drain.
         """
-        return self.local.run(self.chosen(names), self.catalog, base=self.base, **options)
+        with self.advising():
+            return self.local.run(self.chosen(names), self.catalog, base=self.base, **options)
 
     def chosen(self, names: Sequence[str] | None) -> list[RunRequest]:
         """The named queries, or all of them, as an engine takes them."""
@@ -134,6 +143,27 @@ class Session:
 
         return SparkWorkspace(self.spark)
 
+    @property
+    def trees(self) -> dict[str, exp.Expr]:
+        """The syntax trees of all statements, by the case-folded name of what they declare."""
+        declared = {
+            each.tree.this.name.casefold(): each.tree for each in self.statements if _declares(each.tree)
+        }
+        return declared | {query.name.casefold(): query.statement.tree for query in self.catalog.queries}
+
+    @contextmanager
+    def advising(self) -> Iterator[None]:
+        """Lets a refusal from inside say which edit would help."""
+        try:
+            yield
+        except RefusedError as error:
+            fixes = self.query(error.query).fixes
+            if not fixes:
+                raise
+            edit = fixes[0].edit.replace("\n", ", and ")
+            remedy = f"{edit} ({fixes[0].effect}); headgate check shows other fixes; or run it with --allow-unbounded"
+            raise RefusedError(error.cause, query=error.query, remedy=remedy, place=error.place) from error
+
     def use_statistics(self, path: str | Path) -> None:
         """Rates and distinct counts for costs, from a YAML file."""
         source = read_text(path)
@@ -154,6 +184,10 @@ class Session:
     def render(self) -> str:
         """All statements as canonical CQL."""
         return render_all(self.statements)
+
+
+def _declares(tree: exp.Expr) -> bool:
+    return isinstance(tree, (CreateStream, CreateTable))
 
 
 @dataclass(frozen=True)
@@ -190,9 +224,55 @@ class Query:
         """The cheapest plan and what it was compared with."""
         return optimize(self.plan, self.statistics)
 
-    def check(self) -> Verdict:
-        """The verdict on every state of the plan that would run."""
+    @cached_property
+    def judged(self) -> Verdict:
+        """The gate's verdict on the plan that would run, without advice."""
         return judge(self.name, self.optimized.best.plan)
+
+    def check(self) -> Verdict:
+        """The verdict on every state of the plan that would run, and fixes if it is refused."""
+        return self.judged if self.judged.bounded else replace(self.judged, fixes=self.fixes)
+
+    @cached_property
+    def fixes(self) -> tuple[Fix, ...]:
+        """For a refused query, edits with which the gate admits it; each has been tried."""
+        if self.judged.bounded:
+            return ()
+        return advise(
+            self.definition,
+            self.plan,
+            self.catalog,
+            self.session.trees,
+            self._admits,
+            lambda stream: suggest_length(self.statistics, stream.name),
+        )
+
+    def _admits(self, texts: Mapping[str, str]) -> bool:
+        """Whether the gate admits this query once the definitions of these names read so.
+
+        Other queries that read them have to go on meaning something, and to stay admitted if they were.
+        """
+        try:
+            catalog = redefine(self.catalog, texts)
+            queries = {
+                each.name: Query(self.session, catalog, each, self.statistics) for each in catalog.queries
+            }
+            return queries[self.name].judged.bounded and all(
+                queries[other.name].judged.bounded or not other.judged.bounded
+                for other in self._others
+                if not texts.keys().isdisjoint(names_read(other.definition, self.catalog))
+            )
+        except HeadgateError:
+            return False
+
+    @cached_property
+    def _others(self) -> list[Query]:
+        """The other queries of the session, kept so that each is judged once."""
+        return [
+            Query(self.session, self.catalog, each, self.statistics)
+            for each in self.catalog.queries
+            if each.name != self.name
+        ]
 
     def run(self, **options: Any) -> Result:
         """Runs this query alone over all rows of its session, in this process."""
@@ -201,9 +281,10 @@ class Query:
     def to_df(self, **options: Any) -> Any:
         """The query's output as a streaming DataFrame. Options are those of `SparkOptions`."""
         session = self.session
-        return session.on_spark.to_df(
-            self.bound, self.optimized, base=session.base, tables=session.local.rows, **options
-        )
+        with session.advising():
+            return session.on_spark.to_df(
+                self.bound, self.optimized, base=session.base, tables=session.local.rows, **options
+            )
 
     def start(self, sink: Any, *, checkpoint: str | Path | None = None, **options: Any) -> Any:
         """Starts the query on Spark and gives Spark's handle of it.
@@ -213,15 +294,16 @@ class Query:
         `sink_options` are handed to Spark.
         """
         session = self.session
-        return session.on_spark.start(
-            self.bound,
-            self.optimized,
-            sink,
-            base=session.base,
-            tables=session.local.rows,
-            checkpoint=checkpoint,
-            **options,
-        )
+        with session.advising():
+            return session.on_spark.start(
+                self.bound,
+                self.optimized,
+                sink,
+                base=session.base,
+                tables=session.local.rows,
+                checkpoint=checkpoint,
+                **options,
+            )
 
     def explain(self, *, alternatives: bool = False) -> Explanation:
         """The plan, with the update pattern and the state of every operator."""

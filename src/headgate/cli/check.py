@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
+from headgate.cli.options import FilesArgument, QueryOption, StatsOption, chosen_queries, open_session
 
 if TYPE_CHECKING:
     from headgate.safety.verdict import Verdict
@@ -29,21 +29,28 @@ class Format(StrEnum):
 
 
 def check(
-    file: FileArgument,
+    files: FilesArgument,
     format: Annotated[Format, typer.Option("--format", "-f", help="For people or programs.")] = Format.text,
     stats: StatsOption = None,
     query: QueryOption = None,
 ) -> None:
-    """Say for each query whether its state is bounded, by what, or why it is refused."""
-    queries = chosen_queries(open_session(file, stats), query)
-    verdicts = [each.check() for each in queries]
+    """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
+    checked = [
+        (file, [each.check() for each in chosen_queries(open_session(file, stats), query)]) for file in files
+    ]
     if format is Format.json:
-        typer.echo(json.dumps({"queries": [verdict.as_dict() for verdict in verdicts]}, indent=2))
+        found = [
+            verdict.as_dict() | {"file": str(file)} for file, verdicts in checked for verdict in verdicts
+        ]
+        typer.echo(json.dumps({"queries": found}, indent=2, ensure_ascii=False))
     else:
         console = Console(soft_wrap=True, highlight=False)
-        for verdict in verdicts:
-            console.print(_text(verdict), end="")
-    if not all(verdict.bounded for verdict in verdicts):
+        for file, verdicts in checked:
+            if len(files) > 1:
+                console.print(Text(f"{file}", style="underline"))
+            for verdict in verdicts:
+                console.print(_text(verdict), end="")
+    if not all(verdict.bounded for _, verdicts in checked for verdict in verdicts):
         raise typer.Exit(1)
 
 
@@ -61,4 +68,11 @@ def _text(verdict: Verdict) -> Text:
         text.append(f"{state.operator} over {state.stream}: ")
         text.append(f"{state.by}" if state.bounded else "not bounded", style=style)
         text.append(f", {state.reason}\n")
+    for number, fix in enumerate(verdict.fixes, start=1):
+        first, *rest = fix.edit.splitlines()
+        text.append(f"  fix {number}  ", style="cyan")
+        text.append(f"{first}\n", style="bold")
+        for line in rest:
+            text.append(f"         {line}\n", style="bold")
+        text.append(f"         {fix.effect}\n", style="dim")
     return text

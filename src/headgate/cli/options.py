@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="A file of CQL statements.", show_default=False)
 ]
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Files of CQL statements.", show_default=False)
+]
 StatsOption = Annotated[
     Path | None,
     typer.Option("--stats", metavar="YAML", help="Rates and distinct counts: streams: {S1: {rate: 10}}."),

@@ -111,16 +111,17 @@ def run(
     from headgate.runtime.sources import RejectPolicy
 
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
-    prepared, sources = session.local.prepare(
-        session.chosen(query),
-        session.catalog,
-        base=session.base,
-        batch_rows=batch_rows,
-        allow_unbounded=allow_unbounded,
-        strategy=strategy.value,
-        policy=policy,
-        drain=drain,
-    )
+    with session.advising():
+        prepared, sources = session.local.prepare(
+            session.chosen(query),
+            session.catalog,
+            base=session.base,
+            batch_rows=batch_rows,
+            allow_unbounded=allow_unbounded,
+            strategy=strategy.value,
+            policy=policy,
+            drain=drain,
+        )
     console = Console(stderr=True, highlight=False)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
     for name in unbounded:
@@ -166,7 +167,8 @@ def _run_on_spark(
 
     console = Console(stderr=True, highlight=False)
     # Refusals come before the seconds that Spark takes to start.
-    stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
+    with session.advising():
+        stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
     with console.status("starting Spark …") if not quiet and console.is_terminal else nullcontext() as status:
         spark = open_spark(master)
 

@@ -102,6 +102,12 @@ class RefusedError(HeadgateError):
     code = "HG401"
     exit_code = 1
 
+    def __init__(
+        self, cause: str, *, query: str, remedy: str | None = None, place: Place | None = None
+    ) -> None:
+        super().__init__(cause, remedy=remedy, place=place)
+        self.query = query
+
 
 class DataError(HeadgateError):
     """Input data that does not fit its declaration; names the file and the row."""

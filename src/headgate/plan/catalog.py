@@ -9,11 +9,12 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from headgate.language import nodes
-from headgate.language.parse import Statement
+from headgate.language.parse import Statement, parse
 from headgate.model import types
 from headgate.model.errors import DeclarationError, NameResolutionError, UnsupportedError
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
+from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.plan.expressions import bind_over_columns
 from headgate.plan.sqltypes import arrow_type
@@ -164,6 +165,20 @@ def build_catalog(statements: Iterable[Statement], catalog: Catalog | None = Non
             )
         found[definition.name.casefold()] = definition
         queries += isinstance(definition, QueryDef)
+    return Catalog(MappingProxyType(found))
+
+
+def redefine(catalog: Catalog, texts: Mapping[str, str]) -> Catalog:
+    """The catalog in which the definitions of these case-folded names are what these texts say."""
+    found = dict(catalog.definitions)
+    for name, text in texts.items():
+        (statement,) = parse(SourceText("<edit>", text))
+        if isinstance(found[name], QueryDef):
+            tree = statement.tree
+            query = tree.args["query"] if isinstance(tree, nodes.CreateQuery) else tree
+            found[name] = QueryDef(found[name].name, statement, query)
+        else:
+            found[name] = build_catalog([statement]).definitions[name]
     return Catalog(MappingProxyType(found))
 
 

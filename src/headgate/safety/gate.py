@@ -95,6 +95,7 @@ def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> Ad
         raise RefusedError(
             f"query {query.name} is refused: the state of {first.operator} over {first.stream} is not bounded: "
             f"{first.reason}",
+            query=query.name,
             remedy="put a window on the stream, for example [RANGE 10 MINUTES]; "
             "or run it with --allow-unbounded",
             place=Place(query.statement.source, query.statement.span),
@@ -140,6 +141,9 @@ class _Judge:
                 yield from self._aggregate(node)
             case Window() if node.window.kind == "ROWS":
                 yield self._kept("window", node)
+            case Emit(kind="RSTREAM") if self.edges[node.input].internal:
+                reason = "rows of INTERNAL windows stay in the answer, and RSTREAM lists all of it again"
+                yield StateVerdict("rstream", stream_of(node), "none", reason)
             case Emit() if self._keeps_answer(node):
                 yield self._kept(node.kind.lower(), node.input)
 

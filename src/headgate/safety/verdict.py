@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.safety.advice.edit import Fix
+
 CAUSES = ("window", "values", "punctuation", "constraint", "key", "finite", "none")
 
 
@@ -43,6 +45,8 @@ class Verdict:
     states: tuple[StateVerdict, ...]
     plan: str = "single"
     """How the query joins: mjoin, tree or single."""
+    fixes: tuple[Fix, ...] = ()
+    """For a refused query, edits that the gate would admit."""
 
     @property
     def bounded(self) -> bool:
@@ -57,6 +61,6 @@ class Verdict:
             "name": self.query,
             "verdict": "bounded" if self.bounded else "unbounded",
             "states": [state.as_dict() for state in self.states],
-            "fixes": [],
+            "fixes": [fix.as_dict() for fix in self.fixes],
             "plan": self.plan,
         }

@@ -1,0 +1,94 @@
+"""Advise: the smallest sets of edits that make a refused query safe.
+
+Nothing is shown that the gate has not admitted: each set is applied to the statements, written out, read again,
+bound and judged, by the `admits` that is handed in. Families of edits are tried from the one that changes the
+answer least. In a family each edit is tried alone; if none is enough, all of them together, and then those that
+are not needed are taken away one after the other, so that what is left is minimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from headgate.plan.catalog import Catalog, QueryDef
+from headgate.plan.nodes import Emit
+from headgate.safety.advice.contents import distinct_edits, value_edits
+from headgate.safety.advice.edit import Edit, Fix, Trees, apply, fix_of
+from headgate.safety.advice.promises import promise_edits
+from headgate.safety.advice.windows import (
+    Lengths,
+    derived_edits,
+    external_edits,
+    internal_edits,
+    window_edits,
+)
+
+Admits = Callable[[Mapping[str, str]], bool]
+"""Whether the gate admits the query once the statements of these names have these texts."""
+
+MOST_TRIALS = 120
+"""So many sets of edits are tried for a query; what has been found by then is shown."""
+
+MOST_FIXES = 6
+
+
+def advise(
+    query: QueryDef, plan: Emit, catalog: Catalog, trees: Trees, admits: Admits, lengths: Lengths
+) -> tuple[Fix, ...]:
+    """Fixes for a refused query, those first that change its answer least."""
+    search = _Search(trees, admits)
+    promises = list(promise_edits(plan, trees))
+    at_hand = [edit for edit in promises if edit.burden < 5]
+    punctuations = [edit for edit in promises if edit.kind == "punctuation"]
+    windows = list(window_edits(query, catalog, lengths))
+    derived = list(derived_edits(query, catalog, lengths))
+    external = list(external_edits(query, catalog))
+    families: list[list[Edit]] = [
+        [edit for edit in at_hand if edit.kind == "punctuation"],
+        at_hand,
+        list(distinct_edits(query)),
+        list(value_edits(query, catalog)),
+        windows,
+        punctuations if len(at_hand) < len(promises) else [],
+        external,
+        [*at_hand, *windows],
+        [*windows, *derived],
+        [*windows, *derived, *external],
+        list(internal_edits(query, catalog, lengths)),
+    ]
+    found: dict[tuple[Edit, ...], None] = {}
+    for family in families:
+        if any(edits and set(edits) <= set(family) for edits in found):
+            # A family that has a smaller one's answer within it has nothing lighter to offer.
+            continue
+        for edits in search.smallest(family):
+            found.setdefault(edits)
+    ordered = sorted(found, key=lambda edits: (max(edit.burden for edit in edits), len(edits)))
+    return tuple(fix_of(edits, trees) for edits in ordered[:MOST_FIXES])
+
+
+class _Search:
+    def __init__(self, trees: Trees, admits: Admits) -> None:
+        self.trees, self.admits = trees, admits
+        self.known: dict[frozenset[Edit], bool] = {}
+
+    def smallest(self, family: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
+        """Each edit that is enough by itself; if there is none, one minimal set that is enough."""
+        alone = [(edit,) for edit in family if self.enough((edit,))]
+        yield from alone
+        if alone or len(family) < 2 or not self.enough(family):
+            return
+        needed = list(family)
+        for edit in sorted(family, key=lambda edit: -edit.burden):
+            fewer = [each for each in needed if each is not edit]
+            if fewer and self.enough(fewer):
+                needed = fewer
+        yield tuple(needed)
+
+    def enough(self, edits: Sequence[Edit]) -> bool:
+        key = frozenset(edits)
+        if key not in self.known:
+            if len(self.known) == MOST_TRIALS:
+                return False
+            self.known[key] = self.admits(apply(edits, self.trees))
+        return self.known[key]

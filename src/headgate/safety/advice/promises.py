@@ -1,0 +1,163 @@
+"""Promise edits: a stream's declaration says what will not come again. The answer stays what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headgate.language import nodes
+from headgate.language.render import render
+from headgate.plan.catalog import StreamDef
+from headgate.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project, StreamScan, Window
+from headgate.safety.advice.edit import Edit, Trees
+
+COLUMN = "closing"
+"""What a column is called that a stream lacks to say which of its rows close something."""
+
+Wanted = dict[str, dict[tuple[str, ...], bool]]
+"""For each stream, sets of columns that should be closed; true for those it is joined on."""
+
+
+def promise_edits(plan: Node, trees: Trees) -> Iterator[Edit]:
+    """Keys and punctuation schemes over the columns that a plan joins and groups by."""
+    scans = {scan.stream.name: scan.stream for scan in plan.walk() if isinstance(scan, StreamScan)}
+    for name, sets in _wanted(plan).items():
+        stream = scans[name]
+        if name.casefold() not in trees:
+            # A stream that was given its rows in Python has no declaration to edit.
+            continue
+        for columns, joined in sets.items():
+            types = {column.name: column.type for column in stream.columns}
+            if not any(pa.types.is_floating(types[each]) for each in columns):
+                yield from _promises(stream, columns, joined=joined)
+
+
+def _promises(stream: StreamDef, columns: tuple[str, ...], *, joined: bool) -> Iterator[Edit]:
+    same = frozenset(columns)
+    flags = [column.name for column in stream.columns if pa.types.is_boolean(column.type)]
+    if same not in {frozenset(scheme.columns) for scheme in stream.punctuations}:
+        for flag in flags[:2]:
+            if flag not in columns:
+                yield _punctuation(stream, columns, flag, new=False)
+        if not flags:
+            yield _punctuation(stream, columns, _unused(COLUMN, stream), new=True)
+    if joined and same not in {frozenset(key) for key in stream.keys}:
+        clause = nodes.Key(expressions=_identifiers(columns))
+        yield Edit(
+            "key",
+            stream.name.casefold(),
+            lambda tree: _add(tree, clause),
+            f"CREATE STREAM {stream.name} … {render(clause)}",
+            "right only if no two rows of {} are equal there",
+            f"{stream.name} ({', '.join(columns)})",
+            burden=1,
+            changes_answer=False,
+        )
+
+
+def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new: bool) -> Edit:
+    when = exp.Column(this=exp.to_identifier(flag))
+    clause = nodes.PunctuatedBy(expressions=_identifiers(columns), when=when)
+
+    def change(tree: exp.Expr) -> None:
+        if new and flag not in [
+            each.name for each in tree.args["columns"] if isinstance(each, exp.ColumnDef)
+        ]:
+            kind = exp.DataType.build("BOOLEAN")
+            tree.append("columns", exp.ColumnDef(this=exp.to_identifier(flag), kind=kind))
+        _add(tree, clause)
+
+    effect = "right only if no row of {} follows that has what an earlier row has closed"
+    shown = f"CREATE STREAM {stream.name} … {render(clause)}"
+    if new:
+        effect = "the data of {} must have a column that says which row is the last of its kind"
+        shown = f"CREATE STREAM {stream.name} (…, {flag} BOOLEAN) … {render(clause)}"
+    subject = stream.name if new else f"{stream.name} ({', '.join(columns)})"
+    return Edit("punctuation", stream.name.casefold(), change, shown, effect, subject, 5 if new else 0, False)
+
+
+def _add(tree: exp.Expr, clause: exp.Expr) -> None:
+    """Puts a clause before USING, where the promises stand."""
+    clauses = list(tree.args.get("clauses") or [])
+    place = next((n for n, each in enumerate(clauses) if isinstance(each, nodes.Using)), len(clauses))
+    tree.set("clauses", [*clauses[:place], clause.copy(), *clauses[place:]])
+
+
+def _identifiers(columns: Sequence[str]) -> list[exp.Expr]:
+    return [exp.to_identifier(name) for name in columns]
+
+
+def _unused(name: str, stream: StreamDef) -> str:
+    taken = {column.name.casefold() for column in stream.columns}
+    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 99))) if each not in taken)
+
+
+def _wanted(plan: Node) -> Wanted:
+    """The sets of columns by which rows could be dropped: each joined column, all of them, all grouping columns."""
+    found: Wanted = {}
+    joined: dict[tuple[str, str], dict[str, None]] = {}
+    for node in plan.walk():
+        if isinstance(node, Join):
+            for name in (each for group in node.equalities for each in group):
+                origin = _origin(node, name)
+                if origin is not None:
+                    scan, column = origin
+                    joined.setdefault((scan.stream.name, scan.name), {})[column] = None
+        if isinstance(node, (Aggregate, Distinct)):
+            grouped: dict[str, dict[str, None]] = {}
+            for key in node.keys if isinstance(node, Aggregate) else [each.name for each in node.schema]:
+                for scan, column in _origins(node.input, key):
+                    grouped.setdefault(scan.stream.name, {})[column] = None
+            for stream, columns in grouped.items():
+                for column in columns:
+                    found.setdefault(stream, {}).setdefault((column,), False)
+                found.setdefault(stream, {}).setdefault(tuple(columns), False)
+    for (stream, _), columns in joined.items():
+        for column in columns:
+            found.setdefault(stream, {})[column,] = True
+        found.setdefault(stream, {})[tuple(columns)] = True
+    return found
+
+
+def _origins(node: Node, name: str) -> Iterator[tuple[StreamScan, str]]:
+    """The columns of streams that a column is, or that a join sets equal to it."""
+    below = _core(node, name)
+    if below is None:
+        return
+    core, name = below
+    classes = core.equalities if isinstance(core, Join) else ()
+    for each in next((group for group in classes if name in group), (name,)):
+        origin = _origin(core, each)
+        if origin is not None:
+            yield origin
+
+
+def _core(node: Node, name: str) -> tuple[Node, str] | None:
+    while isinstance(node, (Filter, Project)):
+        if isinstance(node, Project):
+            output = next(each for each in node.outputs if each.name == name)
+            if not output.scalar.is_column:
+                return None
+            name = output.scalar.expression.name
+        node = node.input
+    return node, name
+
+
+def _origin(node: Node, name: str) -> tuple[StreamScan, str] | None:
+    """The stream's column behind a column, through everything that only passes it on."""
+    while not isinstance(node, StreamScan):
+        match node:
+            case Project():
+                output = next(each for each in node.outputs if each.name == name)
+                if not output.scalar.is_column:
+                    return None
+                name, node = output.scalar.expression.name, node.input
+            case Filter() | Window():
+                node = node.input
+            case Join():
+                node = next(member for member in node.members if name in member.names)
+            case _:
+                return None
+    return node, name[len(node.name) + 1 :]

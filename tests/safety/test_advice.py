@@ -1,0 +1,191 @@
+"""Every fix that is proposed for a refused query, applied to its text, passes the gate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, event, given, settings
+from tests.cli.door import headgate
+from tests.oracle.generate import Example, examples
+
+from headgate.language import nodes
+from headgate.language.parse import parse
+from headgate.language.render import render
+from headgate.model.errors import HeadgateError
+from headgate.model.source import SourceText
+from headgate.safety.advice.edit import Fix
+from headgate.session import Session
+
+ROOT = Path(__file__).parents[2]
+STREAMS = """
+CREATE STREAM a (ts TIMESTAMP, id BIGINT, x BIGINT, done BOOLEAN) TIMESTAMP BY ts;
+CREATE STREAM b (ts TIMESTAMP, id BIGINT, y BIGINT, name STRING) TIMESTAMP BY ts;
+CREATE STREAM c (ts TIMESTAMP, id BIGINT, y BIGINT, w DOUBLE) TIMESTAMP BY ts KEY (id);
+"""
+REFUSED = {
+    "join": "SELECT ISTREAM(a.x, b.y) FROM a, b WHERE a.id = b.id",
+    "join on two columns": "SELECT ISTREAM(a.x) FROM a, b WHERE a.id = b.id AND a.x = b.y",
+    "join on an inequality": "SELECT ISTREAM(a.x, b.y) FROM a, b WHERE a.id < b.id",
+    "join of three": "SELECT ISTREAM(a.x) FROM a, b, c WHERE a.id = b.id AND b.y = c.y",
+    "join on numbers that are not whole": "SELECT ISTREAM(a.x) FROM a, c WHERE a.x = c.w",
+    "half a window": "SELECT ISTREAM(a.x) FROM a [RANGE 5 SECONDS], b WHERE a.id = b.id",
+    "self join": "SELECT ISTREAM(p.x) FROM a AS p, a AS q WHERE p.id = q.x",
+    "distinct": "SELECT ISTREAM(DISTINCT id) FROM a",
+    "distinct, not a stream": "SELECT DISTINCT id FROM a WHERE x > 3 OR x < 1",
+    "groups": "SELECT name, COUNT(*) AS n FROM b GROUP BY name",
+    "median": "SELECT MEDIAN(x) AS m FROM a",
+    "last rows of each": "SELECT id, COUNT(*) AS n FROM a [PARTITION BY id ROWS 4] GROUP BY id",
+    "negation": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.id = a.id)",
+    "rstream": "SELECT RSTREAM(id) FROM a",
+    "union": "SELECT id FROM a UNION SELECT id FROM b",
+    "except": "SELECT id FROM a EXCEPT SELECT id FROM b",
+    "sub-query": "SELECT ISTREAM(q.n) FROM (SELECT id, COUNT(*) AS n FROM a GROUP BY id) AS q WHERE q.n > 2",
+    "with": "WITH w AS (SELECT id FROM a) SELECT DISTINCT id FROM w",
+    "in": "SELECT ISTREAM(id) FROM a WHERE id IN (SELECT id FROM b)",
+}
+
+
+def declared(text: str) -> str | None:
+    """What a statement declares; None for a bare query."""
+    tree = parse(SourceText("<statement>", text))[0].tree
+    if isinstance(tree, (nodes.CreateStream, nodes.CreateTable, nodes.CreateQuery)):
+        return str(tree.this.name).casefold()
+    return None
+
+
+def pasted(session: Session, query: str, fix: Fix) -> Session:
+    """A session over the same text, with the fix's statements in place of those they edit."""
+    bare = session.query(query).definition.statement
+    new = {declared(text): text for text in fix.statements}
+    texts = []
+    for statement in session.statements:
+        text = render(statement.tree)
+        name = declared(text)
+        texts.append(new.get(name, text) if name is not None or statement is bare else text)
+    edited = Session()
+    edited.read(SourceText("<fixed>", ";\n".join(texts)))
+    return edited
+
+
+def assert_advice_holds(session: Session) -> int:
+    """Tries all fixes of all refused queries of a session; how many queries were refused."""
+    refused = [query for query in session.queries if not query.judged.bounded]
+    for query in refused:
+        fixes = query.check().fixes
+        assert fixes, f"no fix for {query.name}: {render(query.definition.statement.tree)}"
+        for fix in fixes:
+            assert pasted(session, query.name, fix).query(query.name).check().bounded, fix
+    return len(refused)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_every_fix_passes_the_gate(name: str) -> None:
+    session = Session()
+    session.sql(STREAMS + REFUSED[name])
+    assert assert_advice_holds(session) == 1
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """All CQL of the examples, the documents and the cases."""
+    for file in sorted((ROOT / "examples").glob("*.cql")):
+        yield file.name, file.read_text(encoding="utf-8")
+    for file in sorted((ROOT / "docs").glob("*.md")):
+        for number, block in enumerate(
+            re.findall(r"^```sql\n(.*?)^```", file.read_text("utf-8"), re.M | re.S)
+        ):
+            yield f"{file.name} {number}", block
+    for file in sorted((ROOT / "tests" / "cases").glob("*.yaml")):
+        yield file.name, yaml.safe_load(file.read_text(encoding="utf-8"))["text"]
+
+
+WRITTEN = dict(written())
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_fix_for_what_is_written_here_passes_the_gate(name: str) -> None:
+    session = Session()
+    try:
+        session.read(SourceText(name, WRITTEN[name]))
+    except HeadgateError:
+        pytest.skip("a fragment that declares too little to be judged")
+    assert_advice_holds(session)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate))
+@given(examples())
+def test_every_fix_for_random_queries_passes_the_gate(example: Example) -> None:
+    session = Session()
+    session.read(SourceText("<random>", example.text))
+    event("refused" if assert_advice_holds(session) else "admitted")
+
+
+def fixes_of(query: str, statistics: str | None = None, tmp_path: Path | None = None) -> tuple[Fix, ...]:
+    session = Session()
+    session.sql(STREAMS + query)
+    if statistics is not None:
+        assert tmp_path is not None
+        (tmp_path / "stats.yaml").write_text(statistics, encoding="utf-8")
+        session.use_statistics(tmp_path / "stats.yaml")
+    return session.queries[-1].check().fixes
+
+
+def test_what_leaves_the_answer_as_it_is_comes_first() -> None:
+    first, *rest = fixes_of(REFUSED["join"])
+    assert (first.kind, first.changes_answer) == ("key", False)
+    assert first.edit.splitlines() == [
+        "CREATE STREAM a … PUNCTUATED BY (id) WHEN done",
+        "CREATE STREAM b … KEY (id)",
+    ]
+    assert rest[0].edit.splitlines() == ["FROM a [RANGE 10 MINUTES]", "FROM b [RANGE 10 MINUTES]"]
+    assert "placeholder" in rest[0].effect
+
+
+def test_only_the_input_without_a_window_gets_one() -> None:
+    windows = [fix.edit for fix in fixes_of(REFUSED["half a window"]) if fix.kind == "window"]
+    assert windows == ["FROM b [RANGE 10 MINUTES]"]
+
+
+def test_a_distinct_may_be_dropped() -> None:
+    assert fixes_of(REFUSED["distinct"])[0].kind == "distinct"
+
+
+@pytest.mark.parametrize(
+    ("statistics", "length"),
+    [
+        ("streams: {b: {rate: 100, distinct: {name: 5000}}}", "10 MINUTES"),
+        ("streams: {b: {rate: 1000}}", "2 MINUTES"),
+        ("streams: {b: {rate: 0.001}}", "4 WEEKS"),
+    ],
+)
+def test_statistics_choose_the_length(statistics: str, length: str, tmp_path: Path) -> None:
+    (window,) = [f for f in fixes_of(REFUSED["groups"], statistics, tmp_path) if f.kind == "window"]
+    assert window.edit == f"FROM b [RANGE {length}]"
+    assert "from the statistics" in window.effect
+
+
+def test_a_query_that_reads_a_refused_one_is_fixed_there() -> None:
+    session = Session()
+    session.sql(STREAMS + "CREATE QUERY p AS SELECT id, COUNT(*) AS n FROM a GROUP BY id")
+    session.sql("CREATE QUERY q AS SELECT ISTREAM(id) FROM p WHERE n > 3")
+    edits = [fix.edit for fix in session.query("q").check().fixes]
+    assert "CREATE QUERY p: FROM a [RANGE 10 MINUTES]" in edits
+
+
+def test_a_stream_without_a_declaration_is_not_edited() -> None:
+    session = Session()
+    session.stream("s", [{"k": 1, "flag": True, "ts": datetime(2026, 1, 1, tzinfo=UTC)}])
+    session.sql("SELECT DISTINCT k FROM s")
+    assert {fix.kind for fix in session.queries[0].check().fixes} <= {"window", "distinct"}
+
+
+def test_run_says_the_first_fix(tmp_path: Path) -> None:
+    file = tmp_path / "q.cql"
+    file.write_text(STREAMS + REFUSED["distinct"], encoding="utf-8")
+    done = headgate("run", file, "--output", tmp_path / "out")
+    assert done.code == 1
+    assert "help: SELECT ISTREAM(id) (a value may be answered several times)" in done.err
