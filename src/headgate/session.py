@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from headgate.explain.checked import Checked
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
+from headgate.explain.sizes import measure_sizes
 from headgate.language.decode import MOST_BYTES, decode
 from headgate.language.nodes import CreateStream, CreateTable
 from headgate.language.parse import Statement, parse
@@ -33,6 +35,7 @@ from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
 from headgate.safety.gate import judge
+from headgate.safety.join_graph import join_graphs
 from headgate.safety.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -232,6 +235,13 @@ class Query:
     def check(self) -> Verdict:
         """The verdict on every state of the plan that would run, and fixes if it is refused."""
         return self.judged if self.judged.bounded else replace(self.judged, fixes=self.fixes)
+
+    @cached_property
+    def checked(self) -> Checked:
+        """The verdict with the graphs of the joins, and the sizes of the states if rates were given."""
+        best = self.optimized.best
+        sizes = measure_sizes(best, assumed=False) if self.statistics.given else None
+        return Checked(self.check(), join_graphs(best.plan), sizes)
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:

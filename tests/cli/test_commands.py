@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.cli.door import headgate
@@ -86,6 +88,9 @@ def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
     assert (
         outcome.out
         == "refused  q\n  ✗ distinct over s: not bounded, s has no window, so every row of it stays\n"
+        "  fix 1  SELECT a\n         a value may be answered several times\n"
+        "  fix 2  FROM s [RANGE 10 MINUTES]\n"
+        "         only rows of s from the last 10 MINUTES (a placeholder) count\n"
     )
 
 
@@ -97,6 +102,59 @@ def test_check_json(refused: Path) -> None:
     assert [
         (state["operator"], state["stream"], state["bounded"], state["by"]) for state in query["states"]
     ] == [("distinct", "s", False, "none")]
+    assert [(fix["kind"], fix["edit"], fix["changes_answer"]) for fix in query["fixes"]] == [
+        ("distinct", "SELECT a", True),
+        ("window", "FROM s [RANGE 10 MINUTES]", True),
+    ]
+
+
+def test_check_takes_several_files(refused: Path) -> None:
+    outcome = headgate("check", EXAMPLES / "quickstart.cql", refused)
+    assert outcome.code == 1
+    heads = [line for line in outcome.out.splitlines() if not line.startswith(" ")]
+    assert heads == [
+        str(EXAMPLES / "quickstart.cql"),
+        "bounded  wanted",
+        "bounded  active",
+        str(refused),
+        "refused  q",
+    ]
+
+
+def test_check_draws_the_joins_of_a_query() -> None:
+    outcome = headgate("check", EXAMPLES / "auction.cql", "--query", "closing")
+    assert outcome.out.splitlines()[-3:] == [
+        "  graph  i ── i.itemid = b.itemid ── b",
+        "         i ──▶ b  PUNCTUATED BY (itemid)",
+        "         b ──▶ i  KEY (itemid)",
+    ]
+
+
+def test_check_estimates_the_state_from_statistics() -> None:
+    stats = EXAMPLES / "join_order_5_3.yaml"
+    outcome = headgate("check", EXAMPLES / "join_order_5_3.cql", "--stats", stats, "--format", "json")
+    (query,) = json.loads(outcome.out)["queries"]
+    terms = {
+        term["stream"]: term["rows"] for term in query["estimate"]["terms"] if term["operator"] == "join"
+    }
+    assert terms == {"S1": 1000, "S2": 100, "S3": 200, "S4": 300}
+    assert query["estimate"]["rows"] == sum(term["rows"] for term in query["estimate"]["terms"])
+    assert query["estimate"]["bytes"] == sum(term["bytes"] for term in query["estimate"]["terms"])
+
+
+@pytest.mark.parametrize("format", ["svg", "html"])
+def test_check_as_a_document(format: str, tmp_path: Path) -> None:
+    hostile = tmp_path / "hostile.cql"
+    text = (EXAMPLES / "refused.cql").read_text(encoding="utf-8")
+    hostile.write_text(text.replace("QUERY paid", "QUERY `<script>`"), encoding="utf-8")
+    outcome = headgate("check", hostile, "--format", format)
+    assert outcome.code == 1
+    assert "<script>" not in outcome.out
+    assert "&lt;script&gt;" in outcome.out
+    drawn = re.search(r"<svg.*?</svg>", outcome.out, re.S)
+    assert drawn is not None
+    assert len(ET.fromstring(drawn.group()).findall(".//{*}marker")) == 1
+    assert drawn.group().count("marker-end") == 2
 
 
 def test_explain_leaves_0_even_for_what_check_refuses(refused: Path) -> None:
