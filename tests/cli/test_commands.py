@@ -89,7 +89,9 @@ def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
         outcome.out
         == "refused  q\n  ✗ distinct over s: not bounded, s has no window, so every row of it stays\n"
         "  fix 1  SELECT a\n         a value may be answered several times\n"
-        "  fix 2  FROM s [RANGE 10 MINUTES]\n"
+        "  fix 2  WHERE a BETWEEN 0 AND 999\n"
+        "         only rows with a from 0 to 999 (a placeholder) count\n"
+        "  fix 3  FROM s [RANGE 10 MINUTES]\n"
         "         only rows of s from the last 10 MINUTES (a placeholder) count\n"
     )
 
@@ -104,6 +106,7 @@ def test_check_json(refused: Path) -> None:
     ] == [("distinct", "s", False, "none")]
     assert [(fix["kind"], fix["edit"], fix["changes_answer"]) for fix in query["fixes"]] == [
         ("distinct", "SELECT a", True),
+        ("values", "WHERE a BETWEEN 0 AND 999", True),
         ("window", "FROM s [RANGE 10 MINUTES]", True),
     ]
 

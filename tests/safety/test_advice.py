@@ -141,8 +141,12 @@ def test_what_leaves_the_answer_as_it_is_comes_first() -> None:
         "CREATE STREAM a … PUNCTUATED BY (id) WHEN done",
         "CREATE STREAM b … KEY (id)",
     ]
-    assert rest[0].edit.splitlines() == ["FROM a [RANGE 10 MINUTES]", "FROM b [RANGE 10 MINUTES]"]
-    assert "placeholder" in rest[0].effect
+    values, windows, *_ = rest
+    assert values.edit.splitlines() == [
+        f"WHERE … AND {column} BETWEEN 0 AND 999" for column in ("a.x", "b.y", "b.id")
+    ]
+    assert windows.edit.splitlines() == ["FROM a [RANGE 10 MINUTES]", "FROM b [RANGE 10 MINUTES]"]
+    assert "placeholder" in windows.effect
 
 
 def test_only_the_input_without_a_window_gets_one() -> None:
@@ -180,7 +184,7 @@ def test_a_stream_without_a_declaration_is_not_edited() -> None:
     session = Session()
     session.stream("s", [{"k": 1, "flag": True, "ts": datetime(2026, 1, 1, tzinfo=UTC)}])
     session.sql("SELECT DISTINCT k FROM s")
-    assert {fix.kind for fix in session.queries[0].check().fixes} <= {"window", "distinct"}
+    assert {fix.kind for fix in session.queries[0].check().fixes} <= {"window", "values", "distinct"}
 
 
 def test_run_says_the_first_fix(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ class Checked:
             text.append(f"{state.by}" if state.bounded else "not bounded", style=style)
             text.append(f", {state.reason}\n")
         for graph in self.graphs:
-            _titled(text, "graph", graph.lines())
+            # What windows or values bound waits for nobody: then the graph would only distract.
+            if not verdict.bounded or any(arrow.by for arrow in graph.arrows):
+                _titled(text, "graph", graph.lines())
         if self.sizes is not None:
             _titled(text, "size", self.sizes.lines())
         for number, fix in enumerate(verdict.fixes, start=1):

@@ -47,11 +47,12 @@ def _range(query: QueryDef, column: exp.Column) -> Edit:
         )
         select.set("where", exp.Where(this=condition))
 
+    before = "WHERE … AND" if query.tree.args.get("where") else "WHERE"
     return Edit(
         "values",
         query.name.casefold(),
         change,
-        f"WHERE … AND {render(bound)}",
+        f"{before} {render(bound)}",
         f"only rows with {{}} from 0 to {FEW - 1} (a placeholder) count",
         render(column),
         burden=3,
