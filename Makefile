@@ -16,10 +16,10 @@ PROFILE ?= default
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long check format clean
+.PHONY: help setup demo test test-long test-faults check format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv and install headgate into it, with everything for development
 
@@ -30,7 +30,10 @@ test: $(STAMP) ## run the fast tests
 	$(PY) -m pytest -n 2 --hypothesis-profile=$(PROFILE) $(ARGS)
 
 test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples
-	$(PY) -m pytest -n 2 -m '' --hypothesis-profile=long $(ARGS)
+	$(PY) -m pytest -n 2 -m 'not faults' --hypothesis-profile=long $(ARGS)
+
+test-faults: $(STAMP) ## kill processes of queries on Spark, twenty times
+	$(PY) -m pytest -m faults tests/spark $(ARGS)
 
 check: $(STAMP) ## check formatting, lints, types and the direction of imports
 	$(PY) -m ruff format --check .

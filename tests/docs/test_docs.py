@@ -167,7 +167,8 @@ def test_what_a_document_shows_is_true(block: Block, folder: Path) -> None:
 def needs_spark(block: Block) -> bool:
     """Whether a block runs a command that needs Spark."""
     return block.language == "console" and any(
-        step.command.startswith("headgate lint ") for step in steps(block.text)
+        step.command.startswith("headgate lint ") or "--engine spark" in step.command
+        for step in steps(block.text)
     )
 
 

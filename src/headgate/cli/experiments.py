@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from headgate.lab.bench.kernels import KernelBench
     from headgate.lab.reproduce.claims import Claim
 
-BENCH_EPILOG = "Example: [bold]headgate bench kernels --format json > kernels.json[/]"
+BENCH_EPILOG = (
+    "Examples: [bold]headgate bench kernels --format json > kernels.json[/]   ·   "
+    "[bold]headgate bench join --rows 4000000 --batch 1000000 --engines headgate-spark,spark-hdfs[/]"
+)
 REPRODUCE_EPILOG = "Example: [bold]headgate reproduce windows --picture windows.png[/]"
 
 
@@ -24,6 +27,7 @@ class Bench(StrEnum):
     """What can be measured."""
 
     kernels = "kernels"
+    window_join = "join"
 
 
 class Experiment(StrEnum):
@@ -48,8 +52,18 @@ def bench(
     name: Annotated[Bench, typer.Argument(help="What to measure.")] = Bench.kernels,
     format: FormatOption = Format.text,
     quick: QuickOption = False,
+    rows: Annotated[
+        int, typer.Option("--rows", min=2, help="join: rows of both streams together.")
+    ] = 20_000_000,
+    batch: Annotated[int, typer.Option("--batch", min=2, help="join: rows per micro-batch.")] = 2_000_000,
+    engines: Annotated[
+        str | None, typer.Option("--engines", metavar="A,B", help="join: which engines; all if not given.")
+    ] = None,
 ) -> None:
-    """Measure Headgate on this machine."""
+    """Measure Headgate on this machine, and others beside it."""
+    if name is Bench.window_join:
+        _bench_join(rows, batch, engines, format, quick=quick)
+        return
     from headgate.lab.bench import kernels
 
     found = _working(f"measuring {name}", lambda say: kernels.run(quick=quick, on_progress=say))
@@ -101,6 +115,39 @@ def _working(what: str, work: Callable[[Callable[[str], None]], Any]) -> Any:
     """Does some work while a line on the terminal says how far it is."""
     with Console(stderr=True).status(f"{what} …") as status:
         return work(lambda step: status.update(f"{step} …"))
+
+
+def _bench_join(rows: int, batch: int, engines: str | None, format: Format, *, quick: bool) -> None:
+    from headgate.lab.bench import join
+
+    if quick:
+        rows, batch = min(rows, 400_000), min(batch, 100_000)
+    chosen = join.ENGINES if engines is None else tuple(each.strip() for each in engines.split(","))
+    found = _working("joining", lambda say: join.run(rows, batch, chosen, on_engine=say))
+    if format is Format.json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    table = Table(
+        title=f"a window join of {rows:,} rows, {batch:,} a batch", title_justify="left", show_edge=False
+    )
+    for column in ("engine", "rows/s", "× slowest", "state MB", "results", "p50 batch s", "p95 batch s"):
+        table.add_column(column, justify="left" if column == "engine" else "right")
+    slowest = min(each.rows_per_s for each in found.engines)
+    for each in found.engines:
+        table.add_row(
+            each.name,
+            f"{each.rows_per_s:,.0f}",
+            f"{each.rows_per_s / slowest:.1f}",
+            f"{each.state_bytes / 1e6:,.1f}",
+            f"{each.results:,}",
+            f"{each.p50_batch_s:.2f}",
+            f"{each.p95_batch_s:.2f}",
+        )
+    if not found.agree:
+        table.caption = "[red]the engines do not agree[/]"
+    Console(highlight=False).print(table)
+    if not found.agree:
+        raise typer.Exit(1)
 
 
 def _print_kernels(found: KernelBench) -> None:

@@ -1,8 +1,8 @@
 """`headgate bench join`: one sliding-window join on every engine, over the same files, with the same results.
 
 Two streams of rows (ts, k, v), each with 10,000 rows per second of event time and keys drawn evenly; rows join if
-their keys are equal and they are less than a minute apart. Every Spark engine reads one Parquet file of each stream per
-micro-batch and hands its results to a sink that only counts them.
+their keys are equal and they are less than a minute apart. Every Spark engine reads one Parquet file of each stream
+per micro-batch and hands its results to a sink that only counts them.
 """
 
 from __future__ import annotations

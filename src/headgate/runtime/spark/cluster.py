@@ -65,7 +65,8 @@ def open_spark(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("headgate").master(master or "local[*]")
-    for key, value in {**_SETTINGS, **(settings or {})}.items():
+    shared = {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+    for key, value in {**_SETTINGS, **shared, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
         with _elsewhere(log):

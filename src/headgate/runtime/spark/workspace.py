@@ -45,7 +45,7 @@ class SparkWorkspace:
             )
         found = catalog.find(name)
         if found is None:
-            fields = to_arrow_schema(data.schema)
+            fields = to_arrow_schema(data.schema, timezone="UTC")
             columns = tuple(Column(field.name, plain_type(field.type)) for field in fields)
             found = StreamDef(name, columns, time=_time_column(columns, name, time), slack=slack)
             catalog = catalog.with_definition(found)

@@ -1,0 +1,164 @@
+"""A run that stops goes on where it was; a checkpoint that does not fit is refused by name; damage is noticed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from tests.spark.shards import Cluster, Memory, stage_of
+
+from headgate.model.errors import SetupError
+from headgate.runtime.spark import store
+from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.messages import Message
+from headgate.runtime.spark.pack import Packer
+from headgate.runtime.spark.shard import advance
+from headgate.runtime.spark.stage import ClockOptions
+from headgate.runtime.spark.units import Slice, Unit, UnitLog, batches_of
+
+TEXT = """
+CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
+CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE {seconds} SECONDS] GROUP BY k;
+"""
+
+
+def rows(*pairs: tuple[int, int]) -> pa.Table:
+    instants = pa.array([time * 1_000_000 for time, _ in pairs], pa.timestamp("us", tz="UTC"))
+    return pa.table({"ts": instants, "k": [key for _, key in pairs]})
+
+
+def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None:
+    before = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
+    assert claim(tmp_path, before)
+    assert not claim(tmp_path, before)
+    after = stage_of(TEXT.format(seconds=6), "q", {}, shards=2)
+    with pytest.raises(SetupError, match="another form of query q") as refused:
+        claim(tmp_path, after)
+    assert "- step 2: window(1) Window(spec=Range(length=5000000" in refused.value.cause
+    assert "+ step 2: window(1) Window(spec=Range(length=6000000" in refused.value.cause
+
+
+def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
+    claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+    with pytest.raises(SetupError, match="shards 2"):
+        claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
+    claim(tmp_path, stage)
+    path = tmp_path / "headgate" / "query.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    with pytest.raises(SetupError, match="format 99"):
+        claim(tmp_path, stage)
+
+
+def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(SetupError, match="not one of Headgate's"):
+        claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+
+
+def test_a_missing_chunk_is_noticed() -> None:
+    cluster = Cluster(stage_of(TEXT.format(seconds=5), "q", {}, shards=1))
+    cluster.batch({"s": [rows((1, 7), (2, 8))]})
+    store._CACHE.clear()
+    cluster.stores[0].held.popitem()
+    with pytest.raises(SetupError, match="missing in the checkpoint"):
+        cluster.batch({"s": [rows((3, 7))]})
+
+
+def test_a_failed_attempt_leaves_nothing_behind() -> None:
+    """The state that a failed attempt put into the cache is not believed, for the store does not bear its token."""
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=1)
+    cluster = Cluster(stage)
+    cluster.batch({"s": [rows((1, 7), (2, 8))]})
+    text, held = cluster.stores[0].text, dict(cluster.stores[0].held)
+    lost = Cluster(stage)
+    lost.stores[0] = Memory(text, dict(held))
+    lost.batch({"s": [rows((3, 9), (4, 9))]})
+    again = Cluster(stage)
+    again.stores[0] = Memory(text, held)
+    again.batch({"s": [rows((3, 7), (4, 8))]})
+    again.end()
+    kept = pl.concat(again.rows)
+    assert set(kept["k"]) == {7, 8}
+
+
+def test_the_state_before_is_not_changed() -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=1)
+    memory = Memory()
+    before = store.load(stage, memory)
+    inbox: list[Message] = [
+        message
+        for piece in Packer(stage, stage.streams[0]).messages(rows((1, 7), (9, 8)).to_batches(), 0)
+        for _, message in piece
+    ]
+    facts = before.state.facts()
+    first, replies = advance(stage, 0, before.state, inbox, None)
+    second, again = advance(stage, 0, before.state, inbox, None)
+    assert before.state.facts() == facts
+    assert [reply.blob for reply in replies] == [reply.blob for reply in again]
+    drop = {"metrics"}
+    assert {k: v for k, v in first.facts().items() if k not in drop} == {
+        k: v for k, v in second.facts().items() if k not in drop
+    }
+
+
+def test_an_idle_stream_holds_the_clock_no_more() -> None:
+    text = """
+    CREATE STREAM a (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
+    CREATE STREAM b (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
+    CREATE QUERY q AS SELECT ISTREAM(a.k) FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k;
+    """
+    stage = stage_of(text, "q", {}, shards=1, clock=ClockOptions(ordered=True, idle_ms=1_000))
+    cluster = Cluster(stage)
+    cluster.batch({"a": [rows((1, 7))], "b": [rows((1, 7))]}, now_ms=0)
+    cluster.batch({"a": [rows((5, 8))]}, now_ms=900)
+    assert not cluster.rows, "the clock waits for b"
+    cluster.batch({"a": [rows((6, 8))]}, now_ms=5_000)
+    assert pl.concat(cluster.rows)["k"].to_list() == [7]
+
+
+def test_a_row_from_the_far_future_does_not_move_the_clock() -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2, clock=ClockOptions(future_us=60_000_000))
+    cluster = Cluster(stage)
+    now = pa.array([10_000_000] * 3, pa.timestamp("us", tz="UTC"))
+    cluster.batch({"s": [rows((1, 7), (10_000, 8), (3, 9)).append_column("_headgate_now", now)]})
+    assert cluster.late == {"s": 1}
+    now = pa.array([10_000_000], pa.timestamp("us", tz="UTC"))
+    cluster.batch({"s": [rows((4, 7)).append_column("_headgate_now", now)]})
+    cluster.end()
+    assert set(pl.concat(cluster.rows)["k"]) == {7, 9}
+
+
+def test_streams_advance_together() -> None:
+    many = [Unit("a", Slice(Path(f"a{n}")), 10) for n in range(8)]
+    few = [Unit("b", Slice(Path(f"b{n}")), 10) for n in range(2)]
+    batches = batches_of({"a": many, "b": few}, 50)
+    assert [[unit.slice.file.name for unit in batch] for batch in batches] == [
+        ["a0", "a1", "a2", "a3", "b0"],
+        ["a4", "a5", "a6", "a7", "b1"],
+    ]
+
+
+def test_lists_come_in_the_order_of_their_times(tmp_path: Path) -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
+    log = UnitLog(tmp_path, stage.streams, 2)
+    units = [[Unit("s", Slice(tmp_path / f"s{n}"), 1)] for n in range(3)]
+    log.add(units[:2], end=False)
+    log.add(units[2:], end=True)
+    files = sorted(tmp_path.glob("*.json"))
+    assert len(files) == 3 * log.files_per_batch
+    assert sorted(files, key=lambda file: file.stat().st_mtime_ns // 1_000_000) == files
+    assert log.known() == {str(tmp_path / f"s{n}") for n in range(3)}
+
+
+def test_stages_differ_by_their_streams_too() -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
+    other = replace(stage, streams=tuple(replace(each, slack=1) for each in stage.streams))
+    assert stage.fingerprint != other.fingerprint

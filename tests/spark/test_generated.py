@@ -1,0 +1,43 @@
+"""Random queries over random streams, with their own micro-batches, through packs and shards: as the oracle says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.oracle.generate import Example, examples
+from tests.oracle.oracle import Oracle
+from tests.oracle.values import same_output
+from tests.spark.shards import Cluster, stage_of
+
+from headgate.runtime.spark import store
+
+
+def agree(example: Example, shards: int, *, forget: bool) -> None:
+    oracle = Oracle(example.text, example.inputs, example.tables)
+    expected = oracle.output(example.query)
+    if oracle.order_matters:
+        return
+    cluster = Cluster(stage_of(example.text, example.query, example.tables, shards=shards))
+    for arrival in example.arrivals():
+        if forget:
+            store._CACHE.clear()
+        cluster.batch({name: [rows] for name, rows in arrival.items() if rows.num_rows})
+    cluster.end()
+    found = cluster.changes()
+    assert same_output(found, expected, ticking=oracle.ticking(example.query)), (
+        f"expected {expected}\nfound    {found}"
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(examples(), st.integers(1, 5), st.booleans())
+def test_shards_say_what_the_oracle_says(example: Example, shards: int, forget: bool) -> None:
+    agree(example, shards, forget=forget)
+
+
+@pytest.mark.long
+@settings(max_examples=3_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(examples(), st.integers(1, 9), st.booleans())
+def test_many_more(example: Example, shards: int, forget: bool) -> None:
+    agree(example, shards, forget=forget)

@@ -1,0 +1,84 @@
+"""The Python door on Spark: streaming DataFrames in, streaming DataFrames or folders out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import headgate as hg
+from headgate.model.errors import InputError, SetupError
+
+FOLDED = "SELECT ISTREAM(b.item, a.ts) FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.item = b.item"
+
+
+def stream(spark: Any, folder: Path, rows: list[tuple[int, str]]) -> Any:
+    """A streaming DataFrame (ts, item) of a file's rows."""
+    folder.mkdir()
+    frame = pl.DataFrame(rows, schema={"ts": pl.Int64, "item": pl.String}, orient="row")
+    frame.with_columns(pl.from_epoch("ts", time_unit="s").dt.replace_time_zone("UTC")).write_parquet(
+        folder / "rows.parquet"
+    )
+    return spark.readStream.schema("ts timestamp, item string").parquet(str(folder))
+
+
+def test_dataframes_in_and_out(spark: Any, tmp_path: Path) -> None:
+    session = hg.Session(spark)
+    session.stream("a", stream(spark, tmp_path / "a", [(1, "x"), (2, "y"), (90, "z")]), time="ts")
+    session.stream("b", stream(spark, tmp_path / "b", [(3, "x"), (30, "y"), (91, "z")]), time="ts")
+    query = session.sql(FOLDED)
+    assert query is not None
+    out = query.to_df(shards=2)
+    assert out.isStreaming
+    assert out.columns == ["item", "ts", "_time"]
+    found: list[Any] = []
+    handle = query.start(
+        lambda rows, batch: found.extend(rows.collect()),
+        shards=2,
+        trigger={"availableNow": True},
+        checkpoint=tmp_path / "checkpoint",
+    )
+    handle.awaitTermination()
+    # The row at 91 waits: until a later one comes, others may come with the same instant.
+    assert [(row.item, row._time.second) for row in found] == [("x", 3)]
+
+
+def test_a_folder_as_the_sink(spark: Any, tmp_path: Path) -> None:
+    session = hg.Session(spark)
+    session.stream(
+        "a", stream(spark, tmp_path / "a", [(1, "x"), (2, "y"), (2, "x"), (9, "z")]), slack=2_000_000
+    )
+    query = session.sql("SELECT item, COUNT(*) AS n FROM a [RANGE 3 SECONDS] GROUP BY item")
+    assert query is not None
+    handle = query.start(
+        tmp_path / "out", trigger={"availableNow": True}, shards=2, checkpoint=tmp_path / "c"
+    )
+    handle.awaitTermination()
+    folder = tmp_path / "out" / query.name
+    rows = pl.concat([pl.read_parquet(file) for file in folder.glob("*.parquet")])
+    assert sorted(rows.select("item", "n", "_op").rows()) == [
+        ("x", 1, "+"), ("x", 1, "+"), ("x", 1, "-"), ("x", 1, "-"), ("x", 2, "+"), ("x", 2, "-"),
+        ("y", 1, "+"), ("y", 1, "-"),
+    ]  # fmt: skip
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert (metrics["rows_in"], metrics["waiting_rows"], metrics["late_rows"]) == (3, 1, 0)
+
+
+def test_what_is_not_a_stream_is_refused(spark: Any, tmp_path: Path) -> None:
+    session = hg.Session(spark)
+    with pytest.raises(InputError, match="not a streaming one"):
+        session.stream("a", spark.range(3))
+    with pytest.raises(InputError, match="needs one timestamp column"):
+        session.stream("a", stream(spark, tmp_path / "a", [(1, "x")]).select("item"))
+
+
+def test_a_session_without_spark_says_so() -> None:
+    session = hg.Session()
+    session.sql("CREATE STREAM a (ts TIMESTAMP, item STRING) TIMESTAMP BY ts")
+    query = session.sql("SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
+    assert query is not None
+    with pytest.raises(SetupError, match="has no Spark"):
+        query.to_df()
