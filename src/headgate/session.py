@@ -37,9 +37,11 @@ from headgate.safety.advice.sites import names_read
 from headgate.safety.gate import judge
 from headgate.safety.join_graph import join_graphs
 from headgate.safety.verdict import Verdict
+from headgate.safety.witness import find_adversary
 
 if TYPE_CHECKING:
     from headgate.runtime.local.data import Result
+    from headgate.runtime.local.witnessing import Shown
     from headgate.runtime.local.workspace import LocalWorkspace
     from headgate.runtime.spark.workspace import SparkWorkspace
 
@@ -242,6 +244,18 @@ class Query:
         best = self.optimized.best
         sizes = measure_sizes(best, assumed=False) if self.statistics.given else None
         return Checked(self.check(), join_graphs(best.plan), sizes)
+
+    def witness(self, count: int) -> Shown | None:
+        """For a refused query, `count` rows that any correct algorithm must remember, and how state grows with them.
+
+        None if the query is admitted, or if no such rows are known.
+        """
+        if self.judged.bounded:
+            return None
+        from headgate.runtime.local.witnessing import play
+
+        adversary = find_adversary(self.plan, count)
+        return None if adversary is None else play(adversary, self.bound, self.optimized, self.catalog)
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:

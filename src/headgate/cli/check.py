@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from headgate.cli.options import FilesArgument, QueryOption, StatsOption, chosen_queries, open_session
+from headgate.model.errors import InputError
+
+if TYPE_CHECKING:
+    from headgate.explain.checked import Checked
+    from headgate.session import Query
 
 EPILOG = (
     "Exit code: 0 all bounded, 1 some refused, 2 bad input.   "
     "Examples: [bold]headgate check auction.cql[/]   ·   [bold]headgate check auction.cql --format json[/]"
 )
+
+
+MOST_ROWS = 10_000
 
 
 class Format(StrEnum):
@@ -34,13 +44,27 @@ def check(
     ] = Format.text,
     stats: StatsOption = None,
     query: QueryOption = None,
+    witness: Annotated[
+        int | None,
+        typer.Option(
+            "--witness",
+            min=1,
+            max=MOST_ROWS,
+            metavar="N",
+            help="Show N rows on which any algorithm for a refused query must remember more and more.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write the rows of --witness there.")
+    ] = None,
 ) -> None:
     """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
     from headgate.explain.checked import page, picture
 
-    checked = [
-        (file, [each.checked for each in chosen_queries(open_session(file, stats), query)]) for file in files
-    ]
+    if output is not None and witness is None:
+        raise InputError("--output is where --witness writes its rows", remedy="give --witness N too")
+    asked = [(file, chosen_queries(open_session(file, stats), query)) for file in files]
+    checked = [(file, [_shown(each, witness, output) for each in queries]) for file, queries in asked]
     every = [each for _, found in checked for each in found]
     match format:
         case Format.json:
@@ -59,3 +83,20 @@ def check(
                     console.print(each.to_text(), end="")
     if not all(each.verdict.bounded for each in every):
         raise typer.Exit(1)
+
+
+def _shown(query: Query, witness: int | None, output: Path | None) -> Checked:
+    """A query as checked; a refused one with its witness, if one is asked for and known."""
+    from headgate.explain.checked import WitnessTable
+    from headgate.runtime.output import safe_name
+
+    checked = query.checked
+    if witness is None or checked.verdict.bounded:
+        return checked
+    found = query.witness(witness)
+    if found is None:
+        return replace(checked, witness=WitnessTable("", "none is known for this query", (), ()))
+    files = found.write(output / safe_name(query.name)) if output is not None else []
+    rows = tuple((each.rows, each.bits, each.kept) for each in found.growth)
+    table = WitnessTable(found.adversary.stream, found.adversary.reason, rows, tuple(map(str, files)))
+    return replace(checked, witness=table)

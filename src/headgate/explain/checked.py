@@ -26,16 +26,45 @@ _MIDDLE_X, _MIDDLE_Y = 260, 170
 
 
 @dataclass(frozen=True)
+class WitnessTable:
+    """Rows of a stream that have to be remembered: how many, the bits that takes at least, the rows kept here."""
+
+    stream: str
+    reason: str
+    growth: tuple[tuple[int, int, int], ...]
+    files: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        growth = [{"rows": rows, "bits": bits, "kept": kept} for rows, bits, kept in self.growth]
+        return {"stream": self.stream, "reason": self.reason, "growth": growth, "files": list(self.files)}
+
+    def lines(self) -> list[str]:
+        if not self.growth:
+            return [self.reason]
+        head = f"{self.reason}; whatever the algorithm, after"
+        table = [
+            f"{rows:>8,} rows of {self.stream} it needs {bits:>8,} bits; {kept:>8,} rows are kept here"
+            for rows, bits, kept in self.growth
+        ]
+        return [head, *table, *(f"written to {file}" for file in self.files)]
+
+
+@dataclass(frozen=True)
 class Checked:
     """The verdict on one query, the graphs of its joins, and the sizes of its states if they were asked for."""
 
     verdict: Verdict
     graphs: tuple[JoinGraph, ...] = ()
     sizes: Sizes | None = None
+    witness: WitnessTable | None = None
 
     def as_dict(self) -> dict[str, Any]:
         found = self.verdict.as_dict() | {"graphs": [graph.as_dict() for graph in self.graphs]}
-        return found if self.sizes is None else found | {"estimate": self.sizes.as_dict()}
+        if self.sizes is not None:
+            found["estimate"] = self.sizes.as_dict()
+        if self.witness is not None:
+            found["witness"] = self.witness.as_dict()
+        return found
 
     def to_text(self) -> Text:
         """Verdict, reasons, graph, estimate, fixes."""
@@ -56,6 +85,8 @@ class Checked:
                 _titled(text, "graph", graph.lines())
         if self.sizes is not None:
             _titled(text, "size", self.sizes.lines())
+        if self.witness is not None:
+            _titled(text, "proof", self.witness.lines())
         for number, fix in enumerate(verdict.fixes, start=1):
             _titled(text, f"fix {number}", fix.edit.splitlines(), style="bold")
             text.append(f"         {fix.effect}\n", style="dim")
@@ -91,6 +122,8 @@ def _section(checked: Checked) -> str:
     parts += [picture([checked])] if checked.graphs else []
     if checked.sizes is not None:
         parts.append("<p>Estimate: " + "<br>".join(map(_html, checked.sizes.lines())) + "</p>")
+    if checked.witness is not None:
+        parts.append("<p>Witness: " + "<br>".join(map(_html, checked.witness.lines())) + "</p>")
     for number, fix in enumerate(verdict.fixes, start=1):
         statements = ";\n\n".join(fix.statements)
         parts.append(f"<p>Fix {number}: {_html(fix.effect)}</p><pre>{escape(statements)};</pre>")

@@ -70,6 +70,16 @@ def _as_map(column: pa.ChunkedArray, dtype: pa.MapType) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, dtype)
 
 
+def safe_name(name: str) -> str:
+    """The name, if a file or a folder may be called so."""
+    if not _SAFE_NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} cannot name an output folder",
+            remedy="name queries and streams with letters, digits, _ and -",
+        )
+    return name
+
+
 class OutputFolder:
     """Collects everything a run writes, and puts it in place when the run has succeeded."""
 
@@ -91,12 +101,7 @@ class OutputFolder:
 
     def declare(self, name: str, schema: pa.Schema) -> None:
         """Announces a sub-folder that will exist even if no row comes."""
-        if not _SAFE_NAME.fullmatch(name):
-            raise InputError(
-                f"{name!r} cannot name an output folder",
-                remedy="name queries and streams with letters, digits, _ and -",
-            )
-        target = self.folder / name
+        target = self.folder / safe_name(name)
         if target.exists() and not self._overwrite:
             raise InputError(
                 f"{target} exists already",

@@ -1,0 +1,161 @@
+"""Witness: for a refused query, rows of its own streams that every correct algorithm has to remember.
+
+The lemmas of the Memory document's appendix give the rows (`values.witness`); this says for which part of a plan they
+speak, and turns their codes back into values of columns. They hold for streams that promise nothing: where a
+stream has a key or punctuations, its rows could break the promise, and no witness is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from headgate.plan.nodes import Aggregate, Distinct, Emit, Filter, Node, Project
+from headgate.safety.block import Block, flatten
+from headgate.safety.translation import NotAComparisonError, Translated, translate
+from headgate.safety.values.answers import Row
+from headgate.safety.values.closure import close
+from headgate.safety.values.domain import Code
+from headgate.safety.values.failure import Condition, Failure
+from headgate.safety.values.query import Attribute, SpjQuery
+from headgate.safety.values.verdict import judge
+from headgate.safety.values.witness import build_witness
+
+Values = Mapping[str, Any]
+"""Values of some columns of a stream."""
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """Rows that `stream` may or may not bring, and for each the rows that later ask whether it did.
+
+    Any subset of the rows is a possible past (any of half the size, if `one_size`), and the answers to come tell
+    all of these apart. So a state has to be able to tell them apart too.
+    """
+
+    stream: str
+    rows: tuple[Values, ...]
+    probes: tuple[tuple[tuple[str, Values], ...], ...]
+    one_size: bool
+    reason: str
+
+    def bits(self, count: int) -> int:
+        """How many bits any correct algorithm needs after `count` of the rows."""
+        return math.floor(math.log2(math.comb(count, count // 2))) if self.one_size else count
+
+
+def find_adversary(plan: Emit, count: int) -> Adversary | None:
+    """An adversary with `count` rows against a refused plan; None if none is known."""
+    core, outputs, distinct, grouped = _asked(plan.input)
+    block = flatten(core, windows=False, distinct=distinct)
+    if block is None or any(scan.stream.keys or scan.stream.punctuations for scan in block.scans):
+        return None
+    scalars = tuple(block.outputs[name] for name in outputs if name in block.outputs)
+    try:
+        translated = translate(block, scalars, checks=True)
+    except NotAComparisonError:
+        return None
+    query = translated.query.projecting(translated.projection(scalars), distinct=distinct)
+    failure = _failure(query, grouped=grouped)
+    if failure is None:
+        return None
+    found = build_witness(query, failure, count)
+    if found is None:
+        return None
+    every = [(found.stream, row) for row in found.rows] + [each for probe in found.probes for each in probe]
+    decode = _Decoder(block, translated, _ranks(every))
+    rows = [decode.row(found.stream, row) for row in found.rows]
+    probes = [[(stream, decode.row(stream, row)) for stream, row in probe] for probe in found.probes]
+    if any(row is None for row in rows) or any(row is None for probe in probes for _, row in probe):
+        return None
+    return Adversary(
+        found.stream,
+        tuple(row for row in rows if row is not None),
+        tuple(tuple((stream, row) for stream, row in probe if row is not None) for probe in probes),
+        found.one_size,
+        str(failure),
+    )
+
+
+def _asked(node: Node) -> tuple[Node, tuple[str, ...], bool, bool]:
+    """The block's top, what is asked of it, whether duplicates go, and whether groups are asked for."""
+    below = node
+    while isinstance(below, (Filter, Project)):
+        below = below.input
+    if isinstance(below, Aggregate):
+        return below.input, below.keys, True, True
+    if isinstance(below, Distinct):
+        return below.input, tuple(column.name for column in below.schema), True, False
+    return node, tuple(column.name for column in node.schema), False, False
+
+
+def _failure(query: SpjQuery, *, grouped: bool) -> Failure | None:
+    if grouped:
+        # A group is told from the others by its key; what is aggregated does not matter for that.
+        closure = close(query)
+        open_keys = [key for key in query.projection if closure is not None and not closure.is_bounded(key)]
+        if not open_keys:
+            return None
+        return Failure(Condition.GROUPING, (open_keys[0],))
+    found = judge(query)
+    return found.failure if found.exact else None
+
+
+def _ranks(rows: Iterable[tuple[str, Row]]) -> dict[Code, int]:
+    """The order of all codes of the rows: text takes any values that are in the same order."""
+    codes = {code for _, row in rows for code in row}
+    return {code: place for place, code in enumerate(sorted(codes))}
+
+
+@dataclass(frozen=True)
+class _Decoder:
+    block: Block
+    translated: Translated
+    ranks: Mapping[Code, int]
+    """Places in order of the codes of text that is compared with no constant."""
+
+    def row(self, stream: str, row: Row) -> Values | None:
+        """The columns of a row; None if a code stands for no value that can be written down."""
+        schema = next(each for each in self.translated.query.streams if each.stream == stream)
+        scan = next(each for each in self.block.scans if each.name == schema.occurrence)
+        found: dict[str, Any] = {}
+        for attribute, code in zip(schema.elements, row, strict=True):
+            known = next((a for a in self.translated.scalars if self._same(a, attribute)), None)
+            if known is None:
+                continue
+            scalar = self.translated.scalars[known]
+            value = self._value(known, code)
+            if not scalar.is_column or value is None or attribute.name == scan.stream.time:
+                return None
+            found[attribute.name] = value
+        return found
+
+    def _same(self, one: Attribute, two: Attribute) -> bool:
+        streams = {scan.name: scan.stream.name for scan in self.block.scans}
+        return one.name == two.name and streams[one.stream] == streams[two.stream]
+
+    def _value(self, attribute: Attribute, code: Code) -> Any:
+        match self.translated.kinds[attribute]:
+            case "boolean":
+                return bool(code)
+            case "whole":
+                return int(code) if code == int(code) else None
+            case "date":
+                return _EPOCH + timedelta(days=int(code))
+            case "instant":
+                return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(code))
+            case "text":
+                return self._text(self.translated.values[attribute], code)
+            case "dense":
+                return float(code)
+
+    def _text(self, listed: tuple[str, ...], code: Code) -> str | None:
+        if code == int(code) and 0 <= code < len(listed):
+            return listed[int(code)]
+        # Numbers of one length are in their order as text too.
+        return None if listed else f"v{self.ranks[code]:09d}"

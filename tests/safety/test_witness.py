@@ -1,0 +1,112 @@
+"""A refused query's witness: rows of its own streams that change answers to come, and that are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.cli.door import headgate
+
+from headgate.safety.witness import Adversary
+from headgate.session import Session
+
+STREAMS = """
+CREATE STREAM a (ts TIMESTAMP, id BIGINT, x BIGINT, day DATE) TIMESTAMP BY ts;
+CREATE STREAM b (ts TIMESTAMP, id BIGINT, y BIGINT, name STRING) TIMESTAMP BY ts USING parquet OPTIONS (path 'b');
+CREATE STREAM k (ts TIMESTAMP, id BIGINT) TIMESTAMP BY ts KEY (id);
+"""
+REFUSED = {
+    "join": "SELECT ISTREAM(a.x, b.y) FROM a, b WHERE a.id = b.id",
+    "join on an inequality": "SELECT ISTREAM(a.x) FROM a, b WHERE a.id < b.id AND a.x BETWEEN 1 AND 5",
+    "join, nothing shown of it": "SELECT ISTREAM(b.y) FROM a, b WHERE a.id = b.id AND b.y BETWEEN 1 AND 5",
+    "two inequalities": "SELECT DISTINCT 1 AS one FROM a, b WHERE a.id < b.id AND a.x < b.y",
+    "distinct": "SELECT ISTREAM(DISTINCT id) FROM a WHERE id > 10",
+    "distinct days": "SELECT DISTINCT day FROM a",
+    "groups": "SELECT name, COUNT(*) AS n FROM b GROUP BY name",
+    "groups of a join": "SELECT a.id, SUM(b.y) AS total FROM a, b WHERE a.id = b.id GROUP BY a.id",
+}
+NONE_KNOWN = {
+    "a key": "SELECT ISTREAM(a.x) FROM a, k WHERE a.id = k.id",
+    "a window": "SELECT ISTREAM(a.x) FROM a [RANGE 5 SECONDS], b WHERE a.id = b.id",
+    "negation": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.id = a.id)",
+    "a filter that no row passes": "SELECT ISTREAM(DISTINCT id) FROM a WHERE LENGTH(CAST(x AS STRING)) > 5",
+}
+
+
+def asked(query: str) -> Session:
+    session = Session()
+    session.sql(STREAMS + query)
+    return session
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_state_grows_with_the_witness(name: str) -> None:
+    shown = asked(REFUSED[name]).queries[0].witness(40)
+    assert shown is not None
+    assert [each.rows for each in shown.growth] == [10, 20, 30, 40]
+    for each in shown.growth:
+        assert each.bits >= each.rows // 2
+        assert each.kept >= each.rows
+
+
+def said(query: str, adversary: Adversary, places: Sequence[int], probe: int) -> list[dict[str, Any]]:
+    """What is said once some rows of an adversary and then a probe have come."""
+    plain = {"a": {"id": 0, "x": 0, "day": None}, "b": {"id": 0, "y": 0, "name": ""}}
+    timed = [(place, adversary.stream, adversary.rows[place]) for place in places]
+    timed += [(100 + number, *row) for number, row in enumerate(adversary.probes[probe])]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for second, stream, row in timed:
+        instant = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+        rows.setdefault(stream, []).append(plain[stream] | dict(row) | {"ts": instant})
+    session = asked(query)
+    for stream, found in rows.items():
+        session.stream(stream, found)
+    answer = session.queries[0].run(allow_unbounded=True).to_dicts()
+    return [row for row in answer if row["_time"] >= datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_every_row_matters(name: str) -> None:
+    """Whether a row has come is told by its probe, whatever came before it."""
+    shown = asked(REFUSED[name]).queries[0].witness(4)
+    assert shown is not None
+    for place in (1, 2, 3):
+        before = list(range(place))
+        with_it = said(REFUSED[name], shown.adversary, [*before, place], place)
+        assert with_it != said(REFUSED[name], shown.adversary, before, place)
+
+
+@pytest.mark.parametrize("name", NONE_KNOWN)
+def test_where_none_is_known_none_is_shown(name: str) -> None:
+    query = asked(NONE_KNOWN[name]).queries[0]
+    assert not query.check().bounded
+    assert query.witness(10) is None
+
+
+def test_an_admitted_query_has_no_witness() -> None:
+    assert asked("SELECT ISTREAM(DISTINCT id) FROM a [RANGE 5 SECONDS]").queries[0].witness(10) is None
+
+
+def test_the_rows_are_written_for_the_streams_formats(tmp_path: Path) -> None:
+    file = tmp_path / "q.cql"
+    file.write_text(STREAMS + f"CREATE QUERY j AS {REFUSED['join']};", encoding="utf-8")
+    done = headgate("check", file, "--witness", 12, "--output", tmp_path / "out", "--format", "json")
+    assert done.code == 1
+    (query,) = json.loads(done.out)["queries"]
+    assert query["witness"]["growth"][-1] == {"rows": 12, "bits": 12, "kept": 12}
+    assert query["witness"]["files"] == [str(tmp_path / "out/j/a.csv"), str(tmp_path / "out/j/b.parquet")]
+    assert pl.read_csv(tmp_path / "out/j/a.csv").height == 12
+    assert pl.read_parquet(tmp_path / "out/j/b.parquet").columns == ["ts", "id", "y", "name"]
+
+
+def test_output_alone_is_bad_input(tmp_path: Path) -> None:
+    file = tmp_path / "q.cql"
+    file.write_text(STREAMS + REFUSED["join"], encoding="utf-8")
+    done = headgate("check", file, "--output", tmp_path / "out")
+    assert done.code == 2
+    assert "give --witness N too" in done.err
