@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 from tests.cli.door import headgate
 
-from headgate.safety.witness import Adversary
+from headgate.safety.adversary import Adversary
 from headgate.session import Session
 
 STREAMS = """
 CREATE STREAM a (ts TIMESTAMP, id BIGINT, x BIGINT, day DATE) TIMESTAMP BY ts;
 CREATE STREAM b (ts TIMESTAMP, id BIGINT, y BIGINT, name STRING) TIMESTAMP BY ts USING parquet OPTIONS (path 'b');
-CREATE STREAM k (ts TIMESTAMP, id BIGINT) TIMESTAMP BY ts KEY (id);
+CREATE STREAM k (ts TIMESTAMP, id BIGINT, v BIGINT) TIMESTAMP BY ts KEY (id);
 """
 REFUSED = {
     "join": "SELECT ISTREAM(a.x, b.y) FROM a, b WHERE a.id = b.id",
@@ -31,7 +31,7 @@ REFUSED = {
     "groups of a join": "SELECT a.id, SUM(b.y) AS total FROM a, b WHERE a.id = b.id GROUP BY a.id",
 }
 NONE_KNOWN = {
-    "a key": "SELECT ISTREAM(a.x) FROM a, k WHERE a.id = k.id",
+    "a self join with a key": "SELECT ISTREAM(p.ts) FROM k AS p, k AS q WHERE p.id = q.v",
     "a window": "SELECT ISTREAM(a.x) FROM a [RANGE 5 SECONDS], b WHERE a.id = b.id",
     "negation": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.id = a.id)",
     "a filter that no row passes": "SELECT ISTREAM(DISTINCT id) FROM a WHERE LENGTH(CAST(x AS STRING)) > 5",
@@ -86,6 +86,52 @@ def test_where_none_is_known_none_is_shown(name: str) -> None:
     query = asked(NONE_KNOWN[name]).queries[0]
     assert not query.check().bounded
     assert query.witness(10) is None
+
+
+PROMISED = """
+CREATE STREAM items (ts TIMESTAMP, id BIGINT, name STRING) TIMESTAMP BY ts KEY (id);
+CREATE STREAM bids (ts TIMESTAMP, item BIGINT, bidder BIGINT, bye BOOLEAN)
+  TIMESTAMP BY ts PUNCTUATED BY (bidder) WHEN bye;
+CREATE STREAM s1 (ts TIMESTAMP, a BIGINT, b BIGINT, f BOOLEAN) TIMESTAMP BY ts PUNCTUATED BY (b) WHEN f;
+CREATE STREAM s2 (ts TIMESTAMP, b BIGINT, c BIGINT, f BOOLEAN) TIMESTAMP BY ts PUNCTUATED BY (b) WHEN f;
+CREATE STREAM s3 (ts TIMESTAMP, c BIGINT, a BIGINT, f BOOLEAN) TIMESTAMP BY ts PUNCTUATED BY (a, c) WHEN f;
+"""
+
+
+TRIANGLE = (
+    "SELECT ISTREAM(s1.a, s2.b, s3.c) FROM s1, s2, s3 WHERE s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "stream"),
+    [
+        ("SELECT ISTREAM(i.name, b.bidder) FROM items AS i, bids AS b WHERE i.id = b.item", "items"),
+        (TRIANGLE, "s3"),
+    ],
+)
+def test_rows_stay_although_all_that_could_be_promised_was(query: str, stream: str) -> None:
+    """The second is the example of the Punctuation document, section 4.2, as it is printed."""
+    session = Session()
+    session.sql(PROMISED + query)
+    shown = session.queries[0].witness(12)
+    assert shown is not None
+    assert shown.adversary.stream == stream
+    assert [(each.rows, each.bits) for each in shown.growth] == [(3, 3), (6, 6), (9, 9), (12, 12)]
+    assert all(each.kept >= each.rows for each in shown.growth)
+
+
+def test_promises_are_kept_by_the_rows() -> None:
+    session = Session()
+    session.sql(PROMISED + TRIANGLE)
+    shown = session.queries[0].witness(6)
+    assert shown is not None
+    for stream, columns in {"s1": ["b"], "s2": ["b"], "s3": ["a", "c"]}.items():
+        rows = shown.frames[stream]
+        closed = rows.filter("f").select(*columns, pl.col("ts").alias("since"))
+        broken = rows.join(closed, on=columns).filter(pl.col("ts") > pl.col("since"))
+        assert broken.is_empty()
+        assert not closed.is_empty()
 
 
 def test_an_admitted_query_has_no_witness() -> None:

@@ -94,10 +94,12 @@ class JoinPurge:
 
 def study(join: Join, edges: Edges) -> JoinPurge:
     """How the unwindowed inputs of a join can be purged."""
-    return _Study(join, edges).result
+    return JoinStudy(join, edges).result
 
 
-class _Study:
+class JoinStudy:
+    """A join as the Punctuation document's join query, and what follows from it."""
+
     def __init__(self, join: Join, edges: Edges) -> None:
         self.join, self.edges = join, edges
         self.lineages = [lineage(member) for member in join.members]

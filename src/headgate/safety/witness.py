@@ -2,19 +2,20 @@
 
 The lemmas of the Memory document's appendix give the rows (`values.witness`); this says for which part of a plan they
 speak, and turns their codes back into values of columns. They hold for streams that promise nothing: where a
-stream has a key or punctuations, its rows could break the promise, and no witness is given.
+stream has a key or punctuations, the proof is that of the Punctuation document (`stuck_rows`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Filter, Node, Project
+from headgate.safety.adversary import Adversary, Values
 from headgate.safety.block import Block, flatten
+from headgate.safety.stuck_rows import find_stuck_rows
 from headgate.safety.translation import NotAComparisonError, Translated, translate
 from headgate.safety.values.answers import Row
 from headgate.safety.values.closure import close
@@ -24,33 +25,15 @@ from headgate.safety.values.query import Attribute, SpjQuery
 from headgate.safety.values.verdict import judge
 from headgate.safety.values.witness import build_witness
 
-Values = Mapping[str, Any]
-"""Values of some columns of a stream."""
-
 _EPOCH = date(1970, 1, 1)
-
-
-@dataclass(frozen=True)
-class Adversary:
-    """Rows that `stream` may or may not bring, and for each the rows that later ask whether it did.
-
-    Any subset of the rows is a possible past (any of half the size, if `one_size`), and the answers to come tell
-    all of these apart. So a state has to be able to tell them apart too.
-    """
-
-    stream: str
-    rows: tuple[Values, ...]
-    probes: tuple[tuple[tuple[str, Values], ...], ...]
-    one_size: bool
-    reason: str
-
-    def bits(self, count: int) -> int:
-        """How many bits any correct algorithm needs after `count` of the rows."""
-        return math.floor(math.log2(math.comb(count, count // 2))) if self.one_size else count
 
 
 def find_adversary(plan: Emit, count: int) -> Adversary | None:
     """An adversary with `count` rows against a refused plan; None if none is known."""
+    return _by_values(plan, count) or find_stuck_rows(plan, count)
+
+
+def _by_values(plan: Emit, count: int) -> Adversary | None:
     core, outputs, distinct, grouped = _asked(plan.input)
     block = flatten(core, windows=False, distinct=distinct)
     if block is None or any(scan.stream.keys or scan.stream.punctuations for scan in block.scans):

@@ -19,7 +19,7 @@ from headgate.plan.catalog import Catalog, StreamDef
 from headgate.plan.nodes import StreamScan
 from headgate.runtime.local.workspace import LocalWorkspace
 from headgate.runtime.output import safe_name
-from headgate.safety.witness import Adversary, Values
+from headgate.safety.adversary import Adversary, Values
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEP = timedelta(seconds=1)
@@ -30,7 +30,7 @@ History = Sequence[tuple[str, Values]]
 
 @dataclass(frozen=True)
 class Growth:
-    """After so many rows: the bits that any correct algorithm needs, and the rows that this engine keeps."""
+    """After so many rows: the bits that any correct algorithm needs, and the rows that this engine keeps for them."""
 
     rows: int
     bits: int
@@ -68,20 +68,23 @@ def play(adversary: Adversary, query: BoundQuery, optimized: Optimized, catalog:
     """Runs a query over an adversary's rows; None if the engine does not see in them what it should."""
     stage = _Stage(query, optimized, catalog)
     past: History = [(adversary.stream, row) for row in adversary.rows]
-    last = adversary.probes[-1]
+    setting, last = list(adversary.setting), adversary.probes[-1]
     try:
-        if stage.answers(past, last) == stage.answers(past[:-1], last):
+        if stage.answers([*past, *setting], last) == stage.answers([*past[:-1], *setting], last):
             return None
         growth = []
+        others = stage.kept(setting) if setting else 0
         for part in range(1, PARTS + 1):
             count = len(past) * part // PARTS
             if count:
-                growth.append(Growth(count, adversary.bits(count), stage.kept(past[:count])))
+                growth.append(
+                    Growth(count, adversary.bits(count), stage.kept([*past[:count], *setting]) - others)
+                )
     except HeadgateError:
         # A row that its declaration does not allow, or an expression that fails on it: no witness then.
         return None
     probes = [row for probe in adversary.probes for row in probe]
-    return Shown(adversary, tuple(growth), stage.frames([*past, *probes]), stage.parquet)
+    return Shown(adversary, tuple(growth), stage.frames([*past, *setting, *probes]), stage.parquet)
 
 
 @dataclass(frozen=True)
