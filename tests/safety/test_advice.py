@@ -44,6 +44,12 @@ REFUSED = {
     "rstream": "SELECT RSTREAM(id) FROM a",
     "union": "SELECT id FROM a UNION SELECT id FROM b",
     "except": "SELECT id FROM a EXCEPT SELECT id FROM b",
+    "join of ten": (
+        "SELECT ISTREAM(s0.x) FROM "
+        + ", ".join(f"a AS s{number}" for number in range(10))
+        + " WHERE "
+        + " AND ".join(f"s{number}.id = s{number + 1}.x" for number in range(9))
+    ),
     "sub-query": "SELECT ISTREAM(q.n) FROM (SELECT id, COUNT(*) AS n FROM a GROUP BY id) AS q WHERE q.n > 2",
     "with": "WITH w AS (SELECT id FROM a) SELECT DISTINCT id FROM w",
     "in": "SELECT ISTREAM(id) FROM a WHERE id IN (SELECT id FROM b)",

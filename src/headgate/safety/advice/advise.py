@@ -29,6 +29,9 @@ Admits = Callable[[Mapping[str, str]], bool]
 MOST_TRIALS = 120
 """So many sets of edits are tried for a query; what has been found by then is shown."""
 
+MOST_ALONE = 12
+"""In a family with more edits than this, no single one is tried: the query is wide, and one will not do."""
+
 MOST_FIXES = 6
 
 
@@ -74,7 +77,7 @@ class _Search:
 
     def smallest(self, family: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
         """Each edit that is enough by itself; if there is none, one minimal set that is enough."""
-        alone = [(edit,) for edit in family if self.enough((edit,))]
+        alone = [(edit,) for edit in family if self.enough((edit,))] if len(family) <= MOST_ALONE else []
         yield from alone
         if alone or len(family) < 2 or not self.enough(family):
             return
