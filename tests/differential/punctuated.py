@@ -20,6 +20,8 @@ from headgate.model.source import SourceText
 
 Rows = dict[str, list[dict[str, object]]]
 
+APART = 20
+
 
 @dataclass(frozen=True)
 class Punctuated:
@@ -28,6 +30,8 @@ class Punctuated:
     columns: str
     schemes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
+    """Columns with at most `APART` rows between equal values, because a value is used for a few rounds only."""
 
     def declared(self, name: str) -> str:
         flags = "".join(f", p{number} BOOLEAN" for number in range(len(self.schemes)))
@@ -37,6 +41,12 @@ class Punctuated:
             for number, scheme in enumerate(self.schemes)
         ]
         words += [f"KEY ({', '.join(key)})" for key in self.keys]
+        words += [f"CLUSTERED BY ({', '.join(each)}) WITHIN {APART} ROWS" for each in self.clusters]
+        other = {"s1": "s2", "s2": "s1"}.get(name)
+        words += [
+            f"FOREIGN KEY ({', '.join(each)}) REFERENCES {other} ({', '.join(each)}) WITHIN 99 ROWS"
+            for each in self.clusters
+        ]
         return f"CREATE STREAM {name} (ts TIMESTAMP, {columns}{flags}) TIMESTAMP BY ts {' '.join(words)};\n"
 
     def without_promises(self) -> str:
@@ -86,6 +96,9 @@ def random_rows(
                 clock,
             )
         for name, state in states.items():
+            for each in state.about.clusters:
+                free = {column: random.choice(values) for column in state.about.columns}
+                _put(rows, name, state, {**free, **dict.fromkeys(each, low)}, None, clock)
             for key, seen in zip(state.about.keys, state.seen, strict=True):
                 # Whatever waits for the one row with a value must not wait in vain.
                 if (low,) * len(key) not in seen:

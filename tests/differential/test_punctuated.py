@@ -16,7 +16,7 @@ from tests.oracle.casefile import Case, all_cases
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 
-from headgate.kernels import join_purge
+from headgate.kernels import closing_distinct, join_purge
 from headgate.kernels.aggregate import closing
 from headgate.physical import lower
 from headgate.runtime.local.data import frame_of
@@ -35,6 +35,7 @@ TOGETHER = {
     "s3": Punctuated("ca", ("ac",)),
 }
 AUCTION = {"s1": Punctuated("ab", keys=("a",)), "s2": Punctuated("ac", ("a",))}
+CLUSTERS = {"s1": Punctuated("ab", clusters=("a",)), "s2": Punctuated("ac", clusters=("a",))}
 CIRCLE = "s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"
 
 QUERIES = {
@@ -55,6 +56,11 @@ QUERIES = {
     "sliding": (AUCTION, "SELECT b, c FROM s1, s2 [RANGE 6 SECONDS SLIDE 4 SECONDS] WHERE s1.a = s2.a"),
     "inequality": (AUCTION, "SELECT b, c FROM s1, s2 WHERE s1.a = s2.a AND b < c"),
     "filtered": (AUCTION, "SELECT b, c FROM s1, s2 WHERE s1.a = s2.a AND NOT p0 AND b % 2 = 0"),
+    "distinct": (AUCTION, "SELECT DISTINCT a, c FROM s2"),
+    "distinct join": (AUCTION, "SELECT ISTREAM(DISTINCT s2.a, b) FROM s1, s2 WHERE s1.a = s2.a"),
+    "clusters": (CLUSTERS, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "groups of clusters": (CLUSTERS, "SELECT a, SUM(c) AS c FROM s2 GROUP BY a"),
+    "windowed cluster": (CLUSTERS, "SELECT b, c FROM s1, s2 [RANGE 5 SECONDS] WHERE s1.a = s2.a"),
     "itself": (CYCLE, "SELECT x.a, y.a FROM s1 x, s1 y WHERE x.b = y.b"),
 }
 
@@ -76,6 +82,7 @@ def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(lower, "LIFESPAN", 25)
     monkeypatch.setattr(join_purge, "_FEW", 1)
     monkeypatch.setattr(closing, "_FEW", 1)
+    monkeypatch.setattr(closing_distinct, "_FEW", 1)
     return
 
 

@@ -25,7 +25,8 @@ def broken(
 ) -> list[int]:
     """The numbers of the rows that break the promise, when they come in steps."""
     kept = KeptPromises([promise], memory=memory)
-    frame = pl.DataFrame(rows, schema=["a", "b", "last"], orient="row").with_row_index("number")
+    schema = {"a": pl.Int64(), "b": pl.Int64(), "last": pl.Boolean()}
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_row_index("number")
     return [number for piece in frame.iter_slices(step) for number in kept.sift(piece)[1]["number"].to_list()]
 
 
@@ -61,6 +62,30 @@ def test_broken_is_what_has_an_earlier_closing_row(rows: list[tuple[int, int, bo
     expected = [n for n, row in enumerate(rows) if any(r[0] == row[0] and r[2] for r in rows[:n])]
     if rows:
         assert broken(LAST, list(rows), step=step) == expected
+
+
+CLUSTERED = Promise("s", ("a",), None, "constraint", 2)
+
+
+def test_a_clustered_value_does_not_come_back() -> None:
+    rows = [(value, 0, False) for value in (1, 1, 2, 3, 1, 4, 5, 6, 1, 1, 6)]
+    for step in (1, 2, 3, 20):
+        assert broken(CLUSTERED, rows, step=step) == [8, 9]
+
+
+@given(st.lists(st.one_of(st.integers(0, 3), st.none()), min_size=1), st.integers(1, 5), st.integers(0, 3))
+def test_broken_is_what_comes_back_after_too_many_others(
+    values: list[int | None], step: int, within: int
+) -> None:
+    expected, last, gone = [], {}, set[int]()
+    for place, value in enumerate(values):
+        gone |= {v for v, p in last.items() if place - p > within + 1 or (v != value and place - p > within)}
+        if value in gone:
+            expected.append(place)
+        if value is not None:
+            last[value] = place
+    promise = Promise("s", ("a",), None, "constraint", within)
+    assert broken(promise, [(value, 0, False) for value in values], step=step) == expected
 
 
 TEXT = """

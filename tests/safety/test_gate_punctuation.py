@@ -136,12 +136,44 @@ def test_nothing_is_dropped_while_another_input_ends_rows() -> None:
 
 def test_constraints_that_nothing_uses_are_named_and_bound_nothing() -> None:
     found = verdict(
-        streams("s(a)", "t(a) CLUSTERED BY (a) WITHIN 10 ROWS ORDERED BY (a) WITHIN AUTO")
+        streams("s(a)", "t(a) ORDERED BY (a) WITHIN 10 ROWS CLUSTERED BY (a) WITHIN AUTO")
         + "CREATE QUERY q AS SELECT s.a FROM s, t WHERE s.a = t.a;"
     )
+    assert causes(found)["s"] == "none"
     reason = state(found, "join", "s").reason
-    assert "CLUSTERED BY (a) WITHIN 10 ROWS is not used to drop rows yet" in reason
-    assert "ORDERED BY (a) WITHIN AUTO asks for monitoring, which proves nothing" in reason
+    assert "ORDERED BY (a) WITHIN 10 ROWS is not used to drop rows yet" in reason
+    assert "CLUSTERED BY (a) WITHIN AUTO asks for monitoring, which proves nothing" in reason
+
+
+def test_clustered_values_are_closed_when_others_have_come_if_all_values_do_come() -> None:
+    query = "CREATE QUERY q AS SELECT s.a FROM s, t [RANGE 1 MINUTE] WHERE s.a = t.a;"
+    sure = verdict(
+        streams("s(a) FOREIGN KEY (a) REFERENCES t (a) WITHIN 9 ROWS", "t(a) CLUSTERED BY (a) WITHIN 10 ROWS")
+        + query
+    )
+    assert causes(sure) == {"s": "constraint", "t": "window"}
+    assert state(sure, "join", "s").reason == (
+        "a row of s is dropped when t is closed at t.a = s.a (CLUSTERED BY (a) WITHIN 10 ROWS)"
+    )
+    unsure = verdict(streams("s(a)", "t(a) CLUSTERED BY (a) WITHIN 10 ROWS") + query)
+    assert causes(unsure)["s"] == "none"
+    assert "no FOREIGN KEY says that all does" in state(unsure, "join", "s").reason
+
+
+def test_a_key_says_what_it_cannot_promise() -> None:
+    query = "CREATE QUERY q AS SELECT gain FROM items [RANGE 1 DAY] i, bids b WHERE i.item = b.item;"
+    unsure = verdict(streams("items(item) KEY (item)", "bids(item, gain)") + query)
+    assert state(unsure, "join", "b").reason.endswith("one whose row never comes stays")
+    referring = "bids(item, gain) FOREIGN KEY (item) REFERENCES items (item) WITHIN 5 ROWS"
+    sure = verdict(streams("items(item) KEY (item)", referring) + query)
+    assert state(sure, "join", "b").reason.endswith("has come (KEY (item))")
+
+
+def test_values_of_distinct_are_closed() -> None:
+    declared = streams("s(a, b) PUNCTUATED BY (a) WHEN p")
+    found = verdict(declared + "CREATE QUERY q AS SELECT DISTINCT a, b FROM s;")
+    assert causes(found, "distinct") == {"s": "punctuation"}
+    assert not verdict(declared + "CREATE QUERY q AS SELECT DISTINCT b FROM s;").bounded
 
 
 def test_groups_of_one_punctuated_stream_are_closed() -> None:

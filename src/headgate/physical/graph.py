@@ -52,8 +52,6 @@ class OperatorGraph:
     """The user let it run although its state is not proven bounded; shown wherever the query is."""
     promises: tuple[Promise, ...] = ()
     """What streams have promised and operators rely on: rows that break it are late."""
-    checked: frozenset[str] = frozenset()
-    """Streams whose CHECKs operators rely on."""
 
     @property
     def sources(self) -> tuple[SourceStep, ...]:

@@ -11,6 +11,8 @@ import polars as pl
 
 from headgate.kernels import (
     aggregate,
+    closing_distinct,
+    clustered,
     counted_join,
     difference,
     distinct,
@@ -58,7 +60,7 @@ from headgate.plan.nodes import (
 from headgate.plan.patterns import Edge, Pattern
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.gate import AdmittedPlan, Methods
-from headgate.safety.promise import Promise
+from headgate.safety.promise import Promise, checks_of
 from headgate.safety.purging import LIFESPAN, Closing
 
 Strategy = Literal["UPA", "NT", "DIRECT"]
@@ -72,6 +74,9 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
     lowering = _Lowering(facts, strategy, admitted.methods)
     root = facts.plan
     below = lowering.relation(root.input)
+    for scan in lowering.scans:
+        if scan.stream.name in admitted.methods.checks:
+            lowering.promises += checks_of(scan.stream)
     steps = list(lowering.steps)
     assert below == len(steps) - 1
     return OperatorGraph(
@@ -82,7 +87,6 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         columns=tuple(root.input.schema),
         allowed_unbounded=admitted.allowed_unbounded,
         promises=tuple(dict.fromkeys(lowering.promises)),
-        checked=frozenset(admitted.methods.checks),
     )
 
 
@@ -148,13 +152,7 @@ class _Lowering:
                 aligned = self._aligned(node.right, node.left, right)
                 return self._add("negation", difference.Difference(schema_of(node)), left, aligned)
             case Distinct():
-                self._mark_strict(node.input)
-                form: distinct.Form = "strict" if self._pattern(node.input) == Pattern.STR else "star"
-                if self.strategy == "DIRECT" and form == "star":
-                    form = "naive"
-                return self._add(
-                    "distinct", distinct.Distinct(schema_of(node), form), self.relation(node.input)
-                )
+                return self._distinct(node)
             case Aggregate():
                 return self._aggregate(node)
             case Union():
@@ -373,11 +371,13 @@ class _Lowering:
             for mine, theirs in zip(closing.columns, closing.sources, strict=True)
         )
         at = self._add("punctuations", projecting.Project(outputs), at)
+        schema = {name: polars_type(scalar.type) for name, scalar in outputs}
+        if promise.within is not None:
+            at = self._add("punctuations", clustered.Clustered(schema, promise.within), at)
         if closing.slide is None:
             return at
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         spec = windowing.Range(closing.slide, closing.slide)
-        schema = {name: polars_type(scalar.type) for name, scalar in outputs}
         return self._add("punctuations", windowing.Window(spec, schema, "deaths"), at)
 
     def _table_join(self, node: TableJoin) -> int:
@@ -409,6 +409,20 @@ class _Lowering:
             return self._add("semijoin", kernel, left, right)
         kernel = negation.Negation(*sides, node.keys, residual, null_equal=node.null_equal)
         return self._add("negation", kernel, left, right)
+
+    def _distinct(self, node: Distinct) -> int:
+        self._mark_strict(node.input)
+        form: distinct.Form = "strict" if self._pattern(node.input) == Pattern.STR else "star"
+        if self.strategy == "DIRECT" and form == "star":
+            form = "naive"
+        kernel = distinct.Distinct(schema_of(node), form)
+        below = self.relation(node.input)
+        closing = self.methods.groups.get(node)
+        if closing is None:
+            return self._add("distinct", kernel, below)
+        closed = [self._closed(each) for each in closing.closings]
+        forgetting = closing_distinct.ClosingDistinct(kernel, closing.keys, len(closed))
+        return self._add("distinct", forgetting, below, *closed)
 
     def _aggregate(self, node: Aggregate) -> int:
         method = self._method_below(node.input)

@@ -88,7 +88,8 @@ def route(
         return Routes(
             (shards,), {number: (tuple(each.columns[number] for each in used),) for number in streams}
         )
-    return (None if promises else _hypercube(plan, edges, streams, shards, rates)) or alone
+    closing = any(promise.columns for promise in promises)
+    return (None if closing else _hypercube(plan, edges, streams, shards, rates)) or alone
 
 
 def _hears(attribute: Attribute, streams: Mapping[int, StreamScan], promises: Sequence[Promise]) -> bool:
@@ -96,7 +97,7 @@ def _hears(attribute: Attribute, streams: Mapping[int, StreamScan], promises: Se
         attribute.columns[number].removeprefix(f"{scan.name}.") in promise.columns
         for promise in promises
         for number, scan in streams.items()
-        if scan.stream.name == promise.stream
+        if scan.stream.name == promise.stream and promise.columns
     )
 
 

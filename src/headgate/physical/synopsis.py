@@ -39,6 +39,17 @@ class InputSynopsis:
 
     def sides(self, bucket: Bucket) -> tuple[Side, ...]:
         """Who stands for a bucket."""
+        found = self._known_sides.get(bucket)
+        if found is None:
+            found = self._known_sides[bucket] = self._sides_of(bucket)
+        return found
+
+    @cached_property
+    def _known_sides(self) -> dict[Bucket, tuple[Side, ...]]:
+        """What has been found out, because it takes thought and is asked in every step."""
+        return {}
+
+    def _sides_of(self, bucket: Bucket) -> tuple[Side, ...]:
         keep = self._synopsis.keep(bucket)
         found = []
         if keep.greatest:

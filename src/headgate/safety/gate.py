@@ -136,7 +136,7 @@ class _Judge:
                 for each in node.inputs:
                     yield self._kept(name, each)
             case Distinct():
-                yield self._kept("distinct", node)
+                yield self._distinct(node)
             case Aggregate():
                 yield from self._aggregate(node)
             case Window() if node.window.kind == "ROWS":
@@ -186,6 +186,13 @@ class _Judge:
             name, size = stream_of(member), method.size(number)
             reason = f"at most {size:,} rows stand for all of {name}: {how}"
             yield StateVerdict("join", name, "values", reason)
+
+    def _distinct(self, node: Distinct) -> StateVerdict:
+        closing = None if self.extents[node].bounded else close_groups(node, self.edges)
+        if closing is None:
+            return self._kept("distinct", node)
+        self.methods.groups[node] = closing
+        return StateVerdict("distinct", stream_of(node), closing.cause, closing.reason)
 
     def _aggregate(self, node: Aggregate) -> Iterator[StateVerdict]:
         extent = self.extents[node]

@@ -47,7 +47,8 @@ def close_groups(node: Aggregate | Distinct, edges: Edges) -> GroupClosing | Non
     for chosen in options[0]:
         if all(chosen in each for each in options):
             ordered = tuple(key for key in keys if key in chosen)
-            return _closing(ordered, [each[chosen] for each in options], found)
+            thing = "group" if isinstance(node, Aggregate) else "value"
+            return _closing(thing, ordered, [each[chosen] for each in options], found)
     return None
 
 
@@ -76,12 +77,17 @@ def _options(
             if each in node.names and each in behind.columns:
                 key_of.setdefault(behind.columns[each], key)
     for promise in promises_of(behind.scan.stream):
+        if promise.cause == "constraint" and classes:
+            # What a cluster closes on one input may never come on another; then it would be remembered for good.
+            continue
         mapped = {key_of[column]: column for column in promise.columns if column in key_of}
         if len(mapped) == len(promise.columns):
             yield frozenset(mapped), (promise, mapped)
 
 
-def _closing(keys: tuple[str, ...], options: list[_Option], lineages: list[Lineage]) -> GroupClosing:
+def _closing(
+    thing: str, keys: tuple[str, ...], options: list[_Option], lineages: list[Lineage]
+) -> GroupClosing:
     closings, words, causes = [], [], set()
     for number, ((promise, mapped), behind) in enumerate(zip(options, lineages, strict=True)):
         sources = tuple(mapped[key] for key in keys)
@@ -90,6 +96,6 @@ def _closing(keys: tuple[str, ...], options: list[_Option], lineages: list[Linea
         words.append(f"{behind.name} ({promise})")
         causes.add(promise.cause)
     names = ", ".join(keys)
-    reason = f"a group is forgotten when its {names} is closed on {' and '.join(words)}"
+    reason = f"a {thing} is forgotten when its {names} is closed on {' and '.join(words)}"
     cause = causes.pop() if len(causes) == 1 else "punctuation"
     return GroupClosing(keys, tuple(closings), cause, reason)

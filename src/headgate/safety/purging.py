@@ -27,7 +27,7 @@ from functools import cached_property
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.lineage import Lineage, lineage, shown_name
-from headgate.safety.promise import Promise, promises_of, unused_constraints
+from headgate.safety.promise import Promise, promises_of, refers, unused_constraints
 from headgate.safety.punctuation.graph import Purge, purge
 from headgate.safety.punctuation.punctuations import counter_punctuations
 from headgate.safety.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
@@ -103,6 +103,7 @@ class JoinStudy:
     def __init__(self, join: Join, edges: Edges) -> None:
         self.join, self.edges = join, edges
         self.lineages = [lineage(member) for member in join.members]
+        self.unused: list[str] = []
         self.names = [str(number) for number in range(len(join.members))]
         self.owner = {
             name: str(number) for number, member in enumerate(join.members) for name in member.names
@@ -124,10 +125,35 @@ class JoinStudy:
                     next((n for n, c in behind.columns.items() if c == name and n in joined), None)
                     for name in promise.columns
                 ]
-                if all(column is not None for column in columns):
-                    scheme = Scheme(str(number), frozenset(c for c in columns if c is not None))
-                    found.setdefault(scheme, (promise, behind))
+                held = {c: name for c, name in zip(columns, promise.columns, strict=True) if c is not None}
+                if len(held) < len(columns):
+                    continue
+                if promise.cause == "constraint" and not self._all_refer(number, behind, held):
+                    self.unused.append(
+                        f"{promise} closes only what has come, and no FOREIGN KEY says that all does"
+                    )
+                    continue
+                found.setdefault(Scheme(str(number), frozenset(held)), (promise, behind))
         return found
+
+    def _all_refer(self, number: int, behind: Lineage, held: Mapping[str, str]) -> bool:
+        """Whether every input joined on these columns of a stream refers to it by them."""
+        for other, theirs in enumerate(self.lineages):
+            names = self.join.members[other].names
+            pairs = {
+                name: held[column]
+                for group in self.join.equalities
+                for column in group
+                if column in held
+                for name in group
+                if name in names
+            }
+            if other == number or not pairs:
+                continue
+            own = {} if theirs is None else {theirs.columns.get(n, ""): c for n, c in pairs.items()}
+            if theirs is None or not refers(theirs.scan.stream, behind.scan.stream, own):
+                return False
+        return True
 
     @cached_property
     def query(self) -> JoinQuery:
@@ -228,8 +254,17 @@ class JoinStudy:
         pairs = " and ".join(f"{a} = {b}" for a, b in zip(closing.columns, values, strict=True))
         name = self.shown(closing.member)
         if closing.promise.cause == "key":
-            return f"its one row of {name} with {pairs} has come ({closing.promise})"
+            said = f"its one row of {name} with {pairs} has come ({closing.promise})"
+            return said if self._is_sure(closing, values) else f"{said}; one whose row never comes stays"
         return f"{name} is closed at {pairs} ({closing.promise})"
+
+    def _is_sure(self, closing: Closing, values: list[str]) -> bool:
+        """Whether a FOREIGN KEY says that the one row does come."""
+        behind = self.lineages[int(self.owner[values[0]])]
+        if behind is None or not all(name in behind.columns for name in values):
+            return False
+        pairs = dict(zip((behind.columns[name] for name in values), closing.sources, strict=True))
+        return refers(behind.scan.stream, closing.scan.stream, pairs)
 
     def _forgetting(
         self,
@@ -289,4 +324,4 @@ class JoinStudy:
             if (behind := self.lineages[int(other)]) is not None
             for hint in unused_constraints(behind.scan.stream)
         ]
-        return "; ".join([reason, *dict.fromkeys(hints)])
+        return "; ".join([reason, *dict.fromkeys([*self.unused, *hints])])

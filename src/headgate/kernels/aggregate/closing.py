@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import polars as pl
 
 from headgate.kernels.aggregate.groups import NUMBER
 from headgate.kernels.aggregate.kernel import Aggregate, key_column
 from headgate.kernels.aggregate.state import AggregateState
-from headgate.kernels.state.heard import Heard, listed
+from headgate.kernels.state.heard import Heard, closed_by_all, listed
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
@@ -89,12 +88,7 @@ class ClosingAggregate:
 
     def _swept(self, state: ClosingState, clock: Clock) -> ClosingState:
         """The state without the groups that all inputs have closed, and without these closings."""
-        frames = [each.frame for each in state.heard]
-        shared = reduce(lambda one, two: one.filter(listed(one, self.keys, two, self.keys)), frames)
-        left = tuple(
-            each.only(frame.filter(~listed(frame, self.keys, shared, self.keys)), clock)
-            for each, frame in zip(state.heard, frames, strict=True)
-        )
+        shared, left = closed_by_all(state.heard, clock)
         directory = state.groups.groups.directory.live_rows()
         columns = [key_column(self.aggregate.keys.index(key)) for key in self.keys]
         gone = directory.filter(listed(directory, columns, shared, self.keys))[NUMBER].to_numpy()

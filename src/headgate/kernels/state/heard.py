@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import polars as pl
 
@@ -61,6 +62,18 @@ class Heard:
         """These values alone, written anew in this step."""
         kept = frame.select(*self.columns, BORN)
         return replace(self, pieces={} if kept.is_empty() else {clock.upto: kept.rechunk()})
+
+
+def closed_by_all(heard: Sequence[Heard], clock: Clock) -> tuple[pl.DataFrame, tuple[Heard, ...]]:
+    """The values that every one of them has closed, and each of them without these; all have the same columns."""
+    frames = [each.frame for each in heard]
+    columns = heard[0].columns
+    shared = reduce(lambda one, two: one.filter(listed(one, columns, two, columns)), frames)
+    left = tuple(
+        each.only(frame.filter(~listed(frame, columns, shared, columns)), clock)
+        for each, frame in zip(heard, frames, strict=True)
+    )
+    return shared, left
 
 
 def listed(

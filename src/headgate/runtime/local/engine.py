@@ -56,8 +56,7 @@ class LocalRun:
     ) -> None:
         """Processes all input; then, if `drain`, lets the clock run until no announced death is due."""
         promises = dict.fromkeys(each for query in self.queries for each in query.graph.promises)
-        checked = frozenset(name for query in self.queries for name in query.graph.checked)
-        feed = Feed(self.streams, tuple(promises), checked)
+        feed = Feed(self.streams, tuple(promises))
         rows_read, done = 0, BEGINNING
         for step in feed.steps():
             for name, frame in step.late.items():

@@ -12,7 +12,7 @@ step    ═══════════╡ all rows up to here, sorted; the re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -59,17 +59,13 @@ class Feed:
         self,
         streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]],
         promises: Sequence[Promise] = (),
-        checked: Collection[str] = (),
     ) -> None:
         self._streams = [
             _StreamState(
                 stream,
                 chunks,
                 Arrival(stream),
-                KeptPromises(
-                    [each for each in promises if each.stream == stream.name],
-                    stream.checks if stream.name in checked else (),
-                ),
+                KeptPromises([each for each in promises if each.stream == stream.name]),
             )
             for stream, chunks in streams
         ]

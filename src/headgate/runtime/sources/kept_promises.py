@@ -20,28 +20,27 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from headgate.kernels.clustered import closing_positions
 from headgate.kernels.expressions import compile_scalar
-from headgate.model.scalar import Scalar
 from headgate.safety.promise import Promise
 
 MEMORY = 65_536
 
-_AT, _CLOSES, _FIRST = "_at", "_closes", "_first"
+_AT, _CLOSES, _FIRST, _POSITION = "_at", "_closes", "_first", "_position"
 
 
 @dataclass
 class PromiseState:
-    """The values that a promise has closed, the oldest first."""
+    """The values that a promise has closed, the oldest first; of a clustered stream also those that are open."""
 
     closed: pl.DataFrame | None = None
 
 
 @dataclass
 class KeptPromises:
-    """The promises and CHECKs of one stream that running queries rely on."""
+    """The promises of one stream that running queries rely on."""
 
     promises: Sequence[Promise]
-    checks: Sequence[Scalar] = ()
     memory: int = MEMORY
     states: list[PromiseState] = field(default_factory=list)
 
@@ -50,13 +49,16 @@ class KeptPromises:
 
     def sift(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The next rows of the stream, in order, as those that keep all promises and those that break one."""
-        if rows.is_empty() or not (self.promises or self.checks):
+        if rows.is_empty() or not self.promises:
             return rows, rows.clear()
         broken = pl.Series([False]).new_from_index(0, rows.height)
-        for check in self.checks:
-            broken |= ~rows.select(compile_scalar(check).fill_null(True).alias(_CLOSES)).to_series()
         for promise, state in zip(self.promises, self.states, strict=True):
-            broken |= self._breaks(promise, state, rows)
+            if promise.cause == "check":
+                broken |= _fails(promise, rows)
+            elif promise.within is not None:
+                broken |= self._scattered(promise, promise.within, state, rows)
+            else:
+                broken |= self._breaks(promise, state, rows)
         return (rows.filter(~broken), rows.filter(broken)) if broken.any() else (rows, rows.clear())
 
     def _breaks(self, promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
@@ -75,3 +77,40 @@ class KeptPromises:
             state.closed = seen.unique(keep="first", maintain_order=True).tail(self.memory)
         mask = pl.Series([False]).new_from_index(0, rows.height)
         return mask.scatter(late, True) if late.len() else mask
+
+    def _scattered(self, promise: Promise, within: int, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
+        """Which rows come when too many rows with other values have come since the last with theirs."""
+        columns = list(promise.columns)
+        known = state.closed
+        if known is None:
+            known = (
+                rows.select(columns)
+                .clear()
+                .with_columns(pl.lit(None, dtype=pl.Int64).alias(_POSITION), pl.lit(False).alias(_CLOSES))
+            )
+        first = known[_POSITION].max()
+        start = first + 1 if isinstance(first, int) else 0
+        new = rows.select(columns).with_columns(
+            pl.int_range(start, start + rows.height, dtype=pl.Int64).alias(_POSITION)
+        )
+        old = known.filter(~pl.col(_CLOSES)).drop(_CLOSES)
+        # A row with NULL is a row with another value; the last one of all is remembered to count on.
+        present = pl.concat([old, new]).drop_nulls()
+        found = closing_positions(present, columns, within, start + rows.height)
+        late = new.join(found, on=columns, how="left").filter(pl.col(_POSITION) > pl.col("_closed"))
+        gone = new.join(known.filter(_CLOSES), on=columns, how="semi")
+        passed = pl.concat([late[_POSITION], gone[_POSITION]]) - start
+        latest = found.select(*columns, _POSITION, pl.col("_closed").is_not_null().alias(_CLOSES))
+        closed = pl.concat([known.filter(_CLOSES), latest.filter(_CLOSES)])
+        closed = closed.unique(subset=columns, keep="first", maintain_order=True).tail(self.memory)
+        marker = new.tail(1).with_columns(pl.lit(False).alias(_CLOSES))
+        marker = marker.with_columns(pl.lit(None).cast(marker.schema[name]).alias(name) for name in columns)
+        state.closed = pl.concat([closed, latest.filter(~pl.col(_CLOSES)), marker])
+        mask = pl.Series([False]).new_from_index(0, rows.height)
+        return mask.scatter(passed, True) if passed.len() else mask
+
+
+def _fails(promise: Promise, rows: pl.DataFrame) -> pl.Series:
+    """Which rows fail a CHECK; NULL does not."""
+    assert promise.when is not None
+    return ~rows.select(compile_scalar(promise.when).fill_null(True).alias(_CLOSES)).to_series()

@@ -1,0 +1,92 @@
+"""ClosingDistinct: DISTINCT over rows that never die that forgets a value once every input below has closed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from headgate.kernels.distinct import Distinct, DistinctState
+from headgate.kernels.state.heard import Heard, closed_by_all, listed
+from headgate.kernels.state.store import prefixed, under
+from headgate.kernels.state.table import Tables
+from headgate.model.batch import Batch
+from headgate.model.time import Clock
+
+# Values and closings that are not worth a sweep.
+_FEW = 128
+
+_VALUES, _CLOSED = "values/", "closed."
+
+
+@dataclass(frozen=True, eq=False)
+class ClosingDistinctState:
+    """The values, what each input has closed, and what came since the last sweep."""
+
+    values: DistinctState
+    heard: tuple[Heard, ...]
+    since: int = 0
+    kept: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.values.rows + sum(each.rows for each in self.heard)
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + sum(each.nbytes for each in self.heard)
+
+    def chunks(self) -> Mapping[str, pl.DataFrame]:
+        chunks = prefixed(self.values.chunks(), _VALUES)
+        for number, each in enumerate(self.heard):
+            chunks |= prefixed(each.chunks(), f"{_CLOSED}{number}/")
+        return chunks
+
+
+@dataclass(frozen=True)
+class ClosingDistinct:
+    """`distinct`, and `inputs` that close values of `keys`, some of its columns."""
+
+    distinct: Distinct
+    keys: tuple[str, ...]
+    inputs: int
+
+    def initial(self) -> ClosingDistinctState:
+        schema = {key: self.distinct.schema[key] for key in self.keys}
+        return ClosingDistinctState(
+            self.distinct.initial(), tuple(Heard.nothing(schema) for _ in range(self.inputs))
+        )
+
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingDistinctState:
+        heard = enumerate(self.initial().heard)
+        return ClosingDistinctState(
+            self.distinct.restore(under(chunks, _VALUES)),
+            tuple(each.restored(under(chunks, f"{_CLOSED}{number}/")) for number, each in heard),
+        )
+
+    def advance(
+        self, state: ClosingDistinctState, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[ClosingDistinctState, Batch]:
+        """What DISTINCT says in the step; a value that is forgotten stays in the answer."""
+        values, said = self.distinct.advance(state.values, inputs[:1], clock)
+        if clock.upto <= clock.after:
+            return replace(state, values=values), said
+        closed = [batch.frame for batch in inputs[1:]]
+        heard = tuple(each.hear(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
+        since = state.since + sum(frame.height for frame in closed)
+        after = ClosingDistinctState(values, heard, since, state.kept)
+        return (self._swept(after, clock) if since >= max(_FEW, state.kept) else after), said
+
+    def _swept(self, state: ClosingDistinctState, clock: Clock) -> ClosingDistinctState:
+        shared, heard = closed_by_all(state.heard, clock)
+        parts = dict(state.values.tables.parts)
+        live = 0
+        for name, table in parts.items():
+            rows = table.live_rows()
+            gone = listed(rows, self.keys, shared, self.keys)
+            if gone.any():
+                parts[name] = table.only(rows.filter(~gone), clock.upto)
+            live += parts[name].live
+        values = DistinctState(Tables(parts), state.values.input)
+        return ClosingDistinctState(values, heard, 0, live + sum(each.rows for each in heard))
