@@ -8,6 +8,7 @@ import pytest
 from tests.plan.outline import outline, query
 
 from headgate.optimize.optimize import ALTERNATIVES, RULES, alternatives
+from headgate.optimize.rules.drop_covered import drop_covered
 from headgate.optimize.rules.drop_distinct import drop_distinct
 from headgate.optimize.rules.move_negation import move_negation
 from headgate.optimize.rules.prune_columns import prune_columns
@@ -369,7 +370,7 @@ def test_distinct_is_pushed_below_a_join() -> None:
 
 
 def test_the_rules_have_one_visible_order() -> None:
-    assert (push_filters, drop_distinct, prune_columns) == RULES
+    assert (drop_covered, push_filters, drop_distinct, prune_columns) == RULES
     assert (move_negation, push_distinct) == ALTERNATIVES
 
 

@@ -76,11 +76,23 @@ def test_a_cycle_is_safe_at_once_and_says_how() -> None:
         + CYCLE
     )
     assert found.bounded
+    assert found.plan == "mjoin"
+    assert found.plan_note.startswith("no tree of two-way joins could forget")
     assert set(causes(found).values()) == {"punctuation"}
     assert state(found, "join", "s1").reason == (
         "a row of s1 is dropped when s3 is closed at s3.a = s1.a (PUNCTUATED BY (a)), "
         "and then s2 is closed at s2.c = s3.c (PUNCTUATED BY (c))"
     )
+
+
+def test_a_tree_that_could_forget_too_needs_no_note() -> None:
+    both = "PUNCTUATED BY (a) WHEN p PUNCTUATED BY (b) WHEN p"
+    found = verdict(
+        streams(f"s1(a, b) {both}", f"s2(a, b) {both}", f"s3(a, b) {both}")
+        + "CREATE QUERY q AS SELECT s1.a FROM s1, s2, s3 WHERE s1.b = s2.b AND s2.a = s3.a;"
+    )
+    assert found.bounded
+    assert not found.plan_note
 
 
 def test_a_cycle_with_one_promise_less_is_refused() -> None:

@@ -112,6 +112,39 @@ def test_aggregates(call: str, conditions: str, bounded: bool) -> None:
     assert verdict(query).bounded is bounded, reasons(query)
 
 
+def test_a_covered_occurrence_is_left_out() -> None:
+    """Whatever V could contribute to U.A = 11, U contributes itself."""
+    covered = (
+        "SELECT DISTINCT U.A FROM S AS U, S AS V WHERE U.A BETWEEN 11 AND 13 AND V.A = U.A AND V.B <= U.B"
+    )
+    found = verdict(covered)
+    assert found.bounded
+    assert found.plan == "single"
+    assert not verdict(covered.replace("<=", "<") + " AND V.C < U.C").bounded
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "A BETWEEN -9223372036854775807 AND 9223372036854775807",
+        "A < 100000000000000000000000000 AND A > -5000000000000000000000000",
+        "A > -1e400 AND A < 1e400",
+        "z = 1e-400",
+        "z < 1e400",
+    ],
+)
+def test_bounds_beyond_all_measure_are_no_bounds(condition: str) -> None:
+    assert not verdict(f"SELECT DISTINCT A FROM S WHERE {condition}").bounded
+    assert not verdict(f"SELECT DISTINCT A FROM S, T WHERE A = D AND {condition}").bounded
+
+
+def test_many_occurrences_of_one_stream_are_judged_at_once() -> None:
+    names = [f"s{n}" for n in range(8)]
+    where = " AND ".join(f"{x}.A < {y}.B" for x in names for y in names if x != y)
+    inputs = ", ".join(f"S AS {name}" for name in names)
+    assert not verdict(f"SELECT DISTINCT s0.A FROM {inputs} WHERE {where} AND s0.A BETWEEN 1 AND 3").bounded
+
+
 def test_a_refusal_says_which_values_are_too_many() -> None:
     assert "S.A = T.D joins on unboundedly many values" in reasons("SELECT f FROM S, T WHERE A = D")
     assert "has no gaps" in reasons("SELECT DISTINCT z FROM S, T WHERE z = w AND z > 1 AND z < 2")

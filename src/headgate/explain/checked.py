@@ -79,6 +79,8 @@ class Checked:
             text.append(f"{state.operator} over {state.stream}: ")
             text.append(f"{state.by}" if state.bounded else "not bounded", style=style)
             text.append(f", {state.reason}\n")
+        if verdict.plan_note:
+            _titled(text, "plan", [f"{verdict.plan}: {verdict.plan_note}"])
         for graph in self.graphs:
             # What windows or values bound waits for nobody: then the graph would only distract.
             if not verdict.bounded or any(arrow.by for arrow in graph.arrows):

@@ -88,8 +88,7 @@ def route(
         return Routes(
             (shards,), {number: (tuple(each.columns[number] for each in used),) for number in streams}
         )
-    closing = any(promise.columns for promise in promises)
-    return (None if closing else _hypercube(plan, edges, streams, shards, rates)) or alone
+    return (None if promises else _hypercube(plan, edges, streams, shards, rates)) or alone
 
 
 def _hears(attribute: Attribute, streams: Mapping[int, StreamScan], promises: Sequence[Promise]) -> bool:

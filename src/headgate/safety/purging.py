@@ -29,11 +29,15 @@ from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, promises_of, refers, unused_constraints
 from headgate.safety.punctuation.graph import Purge, purge
+from headgate.safety.punctuation.plans import cheapest_plan
 from headgate.safety.punctuation.punctuations import counter_punctuations
 from headgate.safety.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
 
 LIFESPAN = 65_536
 """How many punctuations of a scheme are remembered that nothing counters and no stored row needs."""
+
+_MOST_FOR_TREES = 8
+"""Inputs of a join of which all trees are looked at."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,16 @@ class JoinPurge:
     chains: Mapping[int, Chain]
     forgetting: tuple[Forgetting, ...]
     stuck: Mapping[int, str]
+    query: JoinQuery
+    """The join as the Punctuation document sees it; streams are numbers of inputs."""
+
+    @property
+    def needs_one_join(self) -> bool:
+        """Whether no tree of two-way joins could forget, though this join can; not asked of very wide joins."""
+        count = len(self.query.streams)
+        if not 2 < count <= _MOST_FOR_TREES or len(self.chains) < count:
+            return False
+        return cheapest_plan(self.query, lambda inputs: 1.0, max_inputs=2) is None
 
 
 def study(join: Join, edges: Edges) -> JoinPurge:
@@ -207,6 +221,7 @@ class JoinStudy:
             },
             tuple(self._forgetting(scheme, closings, numbers) for scheme in used),
             stuck,
+            self.query,
         )
 
     def _ends_rows(self, number: int) -> bool:

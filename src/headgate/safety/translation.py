@@ -47,6 +47,11 @@ _OPERATORS: dict[type[exp.Expr], Operator] = {
 _MIRRORED: dict[Operator, Operator] = {"<": ">", "<=": ">=", "=": "=", ">=": "<=", ">": "<"}
 _EPOCH = date(1970, 1, 1)
 
+_LARGEST = 2**61
+"""Whole numbers beyond are not taken as bounds: nobody could keep a row for each value between."""
+_MOST_DIGITS = 300
+"""Digits before or behind the point that a constant may have and still be a DOUBLE."""
+
 
 class NotAComparisonError(Exception):
     """A condition between streams that is not a comparison of two columns."""
@@ -79,12 +84,15 @@ class Translated:
         return tuple(dict.fromkeys(a for scalar in scalars for a in self.attributes_of(scalar)))
 
 
-def translate(block: Block, outputs: Iterable[Scalar], *, checks: bool, lenient: bool = False) -> Translated:
+def translate(
+    block: Block, outputs: Iterable[Scalar], *, checks: bool, lenient: bool = False, exact: bool = False
+) -> Translated:
     """The block's query; `outputs` are scalars that shall be attributes too.
 
-    A condition between streams that is not a comparison raises NotAComparisonError, or if `lenient` is left out.
+    A condition between streams that is not a comparison raises NotAComparisonError, or if `lenient` is left out. If
+    `exact`, a condition on one stream that is not understood in full raises it too.
     """
-    return _Translation(block, tuple(outputs), checks, lenient).result()
+    return _Translation(block, tuple(outputs), checks, lenient, exact).result()
 
 
 @dataclass
@@ -93,6 +101,7 @@ class _Translation:
     outputs: tuple[Scalar, ...]
     checks: bool
     lenient: bool
+    exact: bool
     scalars: dict[Attribute, Scalar] = field(default_factory=dict)
     kinds: dict[Attribute, Kind] = field(default_factory=dict)
     types: dict[Attribute, pa.DataType] = field(default_factory=dict)
@@ -103,8 +112,11 @@ class _Translation:
     def result(self) -> Translated:
         for predicate in self.block.predicates:
             before = len(self.found)
-            joins = len(self.block.owners(predicate)) > 1
-            if not self._understood(predicate.expression) and joins and not self.lenient:
+            joins = len(self.block.owners(predicate)) > 1 and not self.lenient
+            understood = self._understood(predicate.expression)
+            if self.exact and isinstance(predicate.expression, exp.In):
+                understood = False
+            if not understood and (joins or self.exact):
                 raise NotAComparisonError(predicate.show())
             for left, _, right in self.found[before:]:
                 self.compared.update(side for side in (left, right) if isinstance(side, Attribute))
@@ -326,13 +338,14 @@ def _fits(kind: Kind, value: Hashable) -> bool:
         case "boolean":
             return isinstance(value, bool)
         case "whole":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
         case "date":
             return isinstance(value, date)
         case "text":
             return isinstance(value, str)
         case "dense":
-            return isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+            number = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+            return number and abs(Decimal(str(value)).adjusted()) <= _MOST_DIGITS
     return False
 
 

@@ -47,6 +47,8 @@ class Verdict:
     """How the query joins: mjoin, tree or single."""
     fixes: tuple[Fix, ...] = ()
     """For a refused query, edits that the gate would admit."""
+    plan_note: str = ""
+    """Why the plan is as it is, if there is something to say."""
 
     @property
     def bounded(self) -> bool:
@@ -63,4 +65,5 @@ class Verdict:
             "states": [state.as_dict() for state in self.states],
             "fixes": [fix.as_dict() for fix in self.fixes],
             "plan": self.plan,
+            "plan_note": self.plan_note,
         }

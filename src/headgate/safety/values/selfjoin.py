@@ -31,6 +31,12 @@ def fold(query: SpjQuery) -> SpjQuery:
     return query
 
 
+def coverings(query: SpjQuery) -> _Map | None:
+    """A map of occurrences to occurrences that keeps the answer and leaves one unused; None if there is none."""
+    closure = close(query)
+    return None if closure is None else next(_coverings(query, closure), None)
+
+
 def _coverings(query: SpjQuery, closure: Closure) -> Iterator[_Map]:
     """Maps of occurrences that keep the answer and leave at least one occurrence unused."""
     names = [schema.occurrence for schema in query.streams]
