@@ -1,0 +1,1 @@
+"""Engines that a workload can run on, each in a process of its own."""

@@ -1,0 +1,86 @@
+"""One engine in a process of its own: `python -m headgate.lab.bench.engines.process ENGINE WORKLOAD FOLDER SCRATCH`.
+
+Engines do not share a JVM, so that none finds the caches, settings or garbage of another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+
+from headgate.lab.bench.engines.outcome import Outcome
+from headgate.lab.bench.workload import WORKLOADS
+from headgate.model.errors import SetupError
+
+ENGINES = ("headgate-spark", "spark-hdfs", "spark-rocksdb", "spark-rocksdb-v4", "polars")
+_MODULES = {"polars": "with_polars"}
+# The module's own name, which is another one in the other process.
+_NAME = "headgate.lab.bench.engines.process"
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(engine: str, workload: str, folder: Path, scratch: Path) -> Outcome:
+    """Runs an engine to its end; its outcome, with the most memory that it and its children held."""
+    result = scratch / f"{engine}.json"
+    log = scratch / f"{engine}.log"
+    command = [sys.executable, "-m", _NAME, engine, workload, str(folder), str(scratch)]
+    with log.open("wb") as output:
+        running = subprocess.Popen(command, stdout=output, stderr=output, cwd=scratch)
+        peak = _Peak(running.pid)
+        peak.start()
+        code = running.wait()
+        peak.done.set()
+        peak.join()
+    if code or not result.exists():
+        last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        raise SetupError(
+            f"{engine} failed on {workload}: {last[0][:500]}", remedy=f"its whole output is in {log}"
+        )
+    outcome = Outcome.from_json(json.loads(result.read_text()))
+    return Outcome(**{**vars(outcome), "memory_bytes": peak.most})
+
+
+class _Peak(threading.Thread):
+    """Looks twice a second at how much memory a process and its descendants hold."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self.most, self.done = pid, 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.done.wait(0.5):
+            self.most = max(self.most, _tree_bytes(self.pid))
+
+
+def _tree_bytes(root: int) -> int:
+    """Resident memory of a process and its descendants; pages that forked workers share count once each."""
+    parents, sizes = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(path.name)] = int(fields[1])
+        sizes[int(path.name)] = int(fields[21]) * _PAGE
+    family, grown = {root}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in family} - family
+        grown = bool(more)
+        family |= more
+    return sum(sizes.get(pid, 0) for pid in family)
+
+
+def main(engine: str, workload: str, folder: str, scratch: str) -> None:
+    """The other process."""
+    chosen = import_module(f"headgate.lab.bench.engines.{_MODULES.get(engine, 'on_spark')}")
+    outcome = chosen.run(engine, WORKLOADS[workload], Path(folder), Path(scratch))
+    (Path(scratch) / f"{engine}.json").write_text(json.dumps(outcome.to_json()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
