@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,6 +63,9 @@ def run(
         int | None,
         typer.Option("--shards", min=1, max=1024, help="Spark: shards; as many as cores if not given."),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Spark: go on with files that come, until interrupted.")
+    ] = False,
     query: QueryOption = None,
     stats: StatsOption = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per step, about.")] = 100_000,
@@ -102,10 +107,16 @@ def run(
             overwrite=overwrite,
             rejects=rejects,
             quiet=quiet,
+            follow=follow,
         )
         return
-    for option, given in (("--master", master), ("--checkpoint", checkpoint), ("--shards", shards)):
-        if given is not None:
+    for option, given in (
+        ("--master", master),
+        ("--checkpoint", checkpoint),
+        ("--shards", shards),
+        ("--follow", follow),
+    ):
+        if given:
             raise InputError(f"{option} is for Spark", remedy="add --engine spark")
     from headgate.runtime.local.files import run_to_folder
     from headgate.runtime.sources import RejectPolicy
@@ -155,15 +166,17 @@ def _run_on_spark(
     overwrite: bool,
     rejects: Path | None,
     quiet: bool,
+    follow: bool,
 ) -> None:
-    """Runs queries on Spark, one after the other, with a line of progress."""
+    """Runs queries on Spark, with a line of progress."""
     from headgate.runtime.spark.cluster import open_spark, require_spark
 
     if rejects is not None:
         raise InputError("--rejects is not there on Spark yet", remedy="use --engine local")
     chosen = session.chosen(names)
     require_spark()
-    from headgate.runtime.spark.run import SparkOptions, run_to_folder, stages_of
+    from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
+    from headgate.runtime.spark.run import follow as run_on
 
     console = Console(stderr=True, highlight=False)
     # Refusals come before the seconds that Spark takes to start.
@@ -180,21 +193,36 @@ def _run_on_spark(
                 )
 
         try:
-            summary = run_to_folder(
-                spark,
-                chosen,
-                session.base,
-                output,
-                SparkOptions(**options),
-                checkpoint=checkpoint,
-                overwrite=overwrite,
-                on_batch=on_batch,
-            )
+            place = Place(output, checkpoint, overwrite, on_batch)
+            if follow:
+                with _interruptible() as interrupted:
+                    summary = run_on(
+                        spark,
+                        chosen,
+                        session.base,
+                        SparkOptions(**options),
+                        place,
+                        is_over=interrupted.is_set,
+                    )
+            else:
+                summary = run_to_folder(spark, chosen, session.base, SparkOptions(**options), place)
         finally:
             spark.stop()
     if not quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(_summary(summary, output, unbounded))
+
+
+@contextmanager
+def _interruptible() -> Iterator[Event]:
+    """Within it, the first SIGINT or SIGTERM only sets an event; the run then ends in order."""
+    event = Event()
+    before = {each: signal.signal(each, lambda *_: event.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _bar(console: Console, total: int) -> Progress:

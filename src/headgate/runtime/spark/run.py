@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import polars as pl
@@ -33,6 +34,10 @@ from headgate.runtime.spark.units import UnitLog, batches_of, units_of
 FILE_FORMATS = ("parquet", "csv", "json")
 
 BatchReport = Callable[[Mapping[str, Any]], None]
+
+
+def _ignored(metrics: Mapping[str, Any]) -> None:
+    """Nobody asked."""
 
 
 @dataclass(frozen=True)
@@ -88,57 +93,120 @@ def stages_of(
     return stages
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a run's results go, where its state is kept (nowhere for long if None), and who hears of its batches."""
+
+    output: Path
+    checkpoint: Path | None = None
+    overwrite: bool = False
+    on_batch: BatchReport = _ignored
+
+
 def run_to_folder(
     spark: SparkSession,
     queries: Sequence[tuple[BoundQuery, Optimized]],
     base: Path,
-    output: Path,
     options: SparkOptions,
-    *,
-    checkpoint: Path | None,
-    overwrite: bool,
-    on_batch: BatchReport = lambda metrics: None,
+    place: Place,
 ) -> RunSummary:
     """Runs queries over all their files, one after the other, and writes what they say under a folder."""
     metrics: dict[str, dict[str, Any]] = {}
-    reported: set[str] = set()
-    stages = stages_of(queries, options, shards=options.shards or cores(spark), base=base)
-    with ExitStack() as stack:
-        place = checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
-        for stage in stages:
-            mine = frozenset(each.name for each in stage.streams) - reported
-            reported |= mine
-            folder = QueryFolder(output, stage, mine, on_batch)
-            run_query(spark, stage, base, place / stage.graph.query, folder, options, overwrite=overwrite)
-            metrics[stage.graph.query] = folder.finish()
+    with _runs(spark, queries, base, options, place) as runs:
+        for run in runs:
+            run.read_on(options, end=options.drain)
+            wait(run.start(spark, {"availableNow": True}))
+            metrics[run.stage.graph.query] = run.folder.finish()
     return RunSummary(metrics, 0)
 
 
-def run_query(
+def follow(
     spark: SparkSession,
-    stage: Stage,
+    queries: Sequence[tuple[BoundQuery, Optimized]],
     base: Path,
-    checkpoint: Path,
-    folder: QueryFolder,
     options: SparkOptions,
+    place: Place,
     *,
-    overwrite: bool,
-) -> None:
-    """Runs one query to the end of its files, from where its checkpoint stands."""
-    fresh = claim(checkpoint, stage)
-    folder.prepare(fresh=fresh, overwrite=overwrite)
-    log = UnitLog(checkpoint / "headgate" / "units", stage.streams, cores(spark))
-    known = log.known()
-    units = {each.name: units_of(each, base, options.batch_rows, known) for each in stage.streams}
-    if any(units.values()):
-        log.add(batches_of(units, options.batch_rows), end=options.drain)
-    wait(start_query(spark, stage, log, checkpoint, folder))
+    is_over: Callable[[], bool],
+    every_s: float = 1.0,
+) -> RunSummary:
+    """Runs queries side by side over their files and those that come, until `is_over` or one of them fails."""
+    with _runs(spark, queries, base, options, place) as runs, ExitStack() as stack:
+        handles = []
+        for run in runs:
+            run.read_on(options, end=False)
+            handles.append(run.start(spark, {"processingTime": "0 seconds"}))
+            stack.callback(handles[-1].stop)
+        while not is_over():
+            for run in runs:
+                run.read_on(options, end=False)
+            for handle in handles:
+                if not handle.isActive:
+                    wait(handle)
+            sleep(every_s)
+        stack.close()
+        return RunSummary({run.stage.graph.query: run.folder.finish() for run in runs}, 0)
+
+
+@dataclass
+class _Run:
+    """One query of a run: its stage, its reading lists and its folder."""
+
+    stage: Stage
+    base: Path
+    checkpoint: Path
+    log: UnitLog
+    folder: QueryFolder
+
+    def read_on(self, options: SparkOptions, *, end: bool) -> None:
+        """Adds files that are in no list yet to the reading lists."""
+        known = self.log.known()
+        units = {
+            each.name: units_of(each, self.base, options.batch_rows, known) for each in self.stage.streams
+        }
+        if any(units.values()):
+            self.log.add(batches_of(units, options.batch_rows), end=end)
+
+    def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> Any:
+        return start_query(spark, self.stage, self.log, self.checkpoint, self.folder, trigger)
+
+
+@contextmanager
+def _runs(
+    spark: SparkSession,
+    queries: Sequence[tuple[BoundQuery, Optimized]],
+    base: Path,
+    options: SparkOptions,
+    place: Place,
+) -> Iterator[list[_Run]]:
+    """The queries with their folders and checkpoints, none of them started."""
+    tasks = cores(spark)
+    stages = stages_of(queries, options, shards=options.shards or tasks, base=base)
+    reported: set[str] = set()
+    with ExitStack() as stack:
+        root = place.checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
+        runs = []
+        for stage in stages:
+            checkpoint = root / stage.graph.query
+            mine = frozenset(each.name for each in stage.streams) - reported
+            reported |= mine
+            folder = QueryFolder(place.output, stage, mine, place.on_batch)
+            folder.prepare(fresh=claim(checkpoint, stage), overwrite=place.overwrite)
+            log = UnitLog(checkpoint / "headgate" / "units", stage.streams, tasks)
+            runs.append(_Run(stage, base, checkpoint, log, folder))
+        yield runs
 
 
 def start_query(
-    spark: SparkSession, stage: Stage, log: UnitLog, checkpoint: Path, folder: QueryFolder
+    spark: SparkSession,
+    stage: Stage,
+    log: UnitLog,
+    checkpoint: Path,
+    folder: QueryFolder,
+    trigger: Mapping[str, Any] | None = None,
 ) -> Any:
     """Starts a query over all that its reading lists name; Spark's handle of it."""
+    log.folder.mkdir(parents=True, exist_ok=True)
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
         packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels)
@@ -147,7 +215,7 @@ def start_query(
             answer.writeStream.foreachBatch(folder.write)
             .option("checkpointLocation", str(checkpoint))
             .queryName(f"headgate-{stage.graph.query}")
-            .trigger(availableNow=True)
+            .trigger(**(trigger or {"availableNow": True}))
             .start()
         )
 

@@ -52,7 +52,7 @@ def units_of(
     is_parquet = stream.source is not None and stream.source.format == "parquet"
     found: list[Unit] = []
     for file in source.files:
-        if str(file) in known:
+        if str(file.absolute()) in known:
             continue
         groups = _row_groups(file) if is_parquet else None
         if not groups:
@@ -98,6 +98,7 @@ class UnitLog:
         self.folder = folder
         self._streams = [stream.name for stream in streams]
         self._each = max(1, tasks // max(1, len(streams)))
+        self._known: set[str] | None = None
 
     @property
     def files_per_batch(self) -> int:
@@ -105,10 +106,11 @@ class UnitLog:
 
     def known(self) -> frozenset[str]:
         """The files that are in a list already."""
-        lines = [
-            line for file in sorted(self.folder.glob("*.json")) for line in file.read_text().splitlines()
-        ]
-        return frozenset(each["file"] for line in lines if "file" in (each := json.loads(line)))
+        if self._known is None:
+            files = sorted(self.folder.glob("*.json"))
+            entries = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+            self._known = {entry["file"] for entry in entries if "file" in entry}
+        return frozenset(self._known)
 
     def add(self, batches: Iterable[Sequence[Unit]], *, end: bool) -> int:
         """Appends micro-batches, and then the end of all streams if that is meant; says how many there are now."""
@@ -118,6 +120,7 @@ class UnitLog:
         order = number * self.files_per_batch
         latest = max((each.stat().st_mtime_ns for each in written), default=0)
         planned = [[*batch] for batch in batches]
+        self._known = None
         if end and not planned:
             planned = [[]]
         for batch in planned:
@@ -126,7 +129,8 @@ class UnitLog:
                 for place, units in enumerate(self._lists(batch))
             ]
             if end and batch is planned[-1]:
-                lists[0].append(json.dumps({"end": True}))
+                # In the file that is written last: an interrupted list has no end.
+                lists[-1].append(json.dumps({"end": True}))
             for place, lines in enumerate(lists):
                 latest = self._write(f"{number:06d}-{place:04d}.json", lines or ["{}"], latest)
             number, order = number + 1, order + len(lists)
