@@ -10,9 +10,13 @@ import polars as pl
 import pytest
 
 import headgate as hg
-from headgate.model.errors import InputError, SetupError
+from headgate.model.errors import DataError, InputError, SetupError
+from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 
 FOLDED = "SELECT ISTREAM(b.item, a.ts) FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.item = b.item"
+
+FROM_CSV = """CREATE STREAM a (ts TIMESTAMP, item STRING) TIMESTAMP BY ts
+  USING csv OPTIONS (path 'a.csv', header true)"""
 
 
 def stream(spark: Any, folder: Path, rows: list[tuple[int, str]]) -> Any:
@@ -82,3 +86,24 @@ def test_a_session_without_spark_says_so() -> None:
     assert query is not None
     with pytest.raises(SetupError, match="has no Spark"):
         query.to_df()
+
+
+def test_a_bad_row_is_named_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,item\n2025-01-01 00:00:00,x\nyesterday,y\n")
+    session = hg.Session()
+    session.base = tmp_path
+    session.sql(FROM_CSV)
+    session.sql("CREATE QUERY q AS SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
+    with pytest.raises(DataError, match=r"a\.csv, row 2 \(line 3\), column ts: 'yesterday'"):
+        run_to_folder(spark, session.chosen(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_name_that_is_no_folder_is_refused(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,item\n2025-01-01 00:00:00,x\n")
+    session = hg.Session()
+    session.base = tmp_path
+    session.sql(FROM_CSV)
+    session.sql("CREATE QUERY `../q` AS SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
+    with pytest.raises(InputError, match="cannot name an output folder"):
+        run_to_folder(spark, session.chosen(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from headgate.model.errors import InputError
-from headgate.runtime.output import arrow_schema
+from headgate.runtime.output import arrow_schema, safe_name
 from headgate.runtime.spark.messages import decode, decode_table
 from headgate.runtime.spark.stage import Stage
 
@@ -53,6 +53,8 @@ class QueryFolder:
     on_batch: Callable[[Mapping[str, Any]], None] = field(default=lambda metrics: None)
 
     def __post_init__(self) -> None:
+        for name in (self.stage.graph.query, *(f"_late/{stream}" for stream in self.late_streams)):
+            safe_name(name)
         self.folder = self.root / self.stage.graph.query
         self.notes = self.folder / ".batches"
         self.staging = self.folder / ".staging"
@@ -61,11 +63,7 @@ class QueryFolder:
         """Makes the folder; a fresh run finds it empty or does not start."""
         try:
             if fresh and self.folder.exists():
-                if not overwrite:
-                    raise InputError(
-                        f"{self.folder} exists already",
-                        remedy="choose another --output, or give --overwrite to replace it",
-                    )
+                check_free(self.folder, overwrite=overwrite)
                 shutil.rmtree(self.folder)
             self.notes.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self.staging, ignore_errors=True)
@@ -132,6 +130,29 @@ class QueryFolder:
         if not reports:
             return before or summed(self.stage, [])
         return {**summed(self.stage, reports, before), "batches": batch + 1}
+
+
+def publish(staging: Path, output: Path, *, overwrite: bool) -> None:
+    """Puts all folders of a finished run in their places."""
+    folders = [each for each in staging.iterdir() if each.name != "_late"]
+    folders += list((staging / "_late").iterdir()) if (staging / "_late").is_dir() else []
+    for each in folders:
+        shutil.rmtree(each / ".batches", ignore_errors=True)
+        target = output / each.relative_to(staging)
+        check_free(target, overwrite=overwrite)
+        if target.exists():
+            shutil.rmtree(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        each.rename(target)
+
+
+def check_free(target: Path, *, overwrite: bool) -> None:
+    """Raises InputError if results are there that must not be replaced."""
+    if target.exists() and not overwrite:
+        raise InputError(
+            f"{target} exists already",
+            remedy="choose another --output, or give --overwrite to replace it",
+        )
 
 
 def summed(

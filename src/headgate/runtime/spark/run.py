@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 from typing import Any
+from uuid import uuid4
 
 import polars as pl
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
-from headgate.model.errors import SetupError, UnsupportedError
+from headgate.model.errors import InputError, SetupError, UnsupportedError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.lower import Strategy
 from headgate.physical.partition import route
@@ -27,7 +29,7 @@ from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.cluster import cores, first_line, translated
-from headgate.runtime.spark.folder import QueryFolder
+from headgate.runtime.spark.folder import QueryFolder, check_free, publish
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
 from headgate.runtime.spark.units import UnitLog, batches_of, units_of
 
@@ -117,6 +119,8 @@ def run_to_folder(
             run.read_on(options, end=options.drain)
             wait(run.start(spark, {"availableNow": True}))
             metrics[run.stage.graph.query] = run.folder.finish()
+        if place.checkpoint is None:
+            publish(runs[0].folder.root, place.output, overwrite=place.overwrite)
     return RunSummary(metrics, 0)
 
 
@@ -145,7 +149,10 @@ def follow(
                     wait(handle)
             sleep(every_s)
         stack.close()
-        return RunSummary({run.stage.graph.query: run.folder.finish() for run in runs}, 0)
+        metrics = {run.stage.graph.query: run.folder.finish() for run in runs}
+        if place.checkpoint is None:
+            publish(runs[0].folder.root, place.output, overwrite=place.overwrite)
+        return RunSummary(metrics, 0)
 
 
 @dataclass
@@ -179,18 +186,31 @@ def _runs(
     options: SparkOptions,
     place: Place,
 ) -> Iterator[list[_Run]]:
-    """The queries with their folders and checkpoints, none of them started."""
+    """The queries with their folders and checkpoints, none of them started.
+
+    A run that nothing can go on from writes beside the final place; what it leaves if it fails is thrown away.
+    """
     tasks = cores(spark)
+    if place.checkpoint is None and not str(spark.sparkContext.master).startswith("local"):
+        raise InputError(
+            "a run on several machines needs --checkpoint", remedy="name a folder that all of them reach"
+        )
     stages = stages_of(queries, options, shards=options.shards or tasks, base=base)
     reported: set[str] = set()
     with ExitStack() as stack:
-        root = place.checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
+        root, output = place.checkpoint, place.output
+        if root is None:
+            for stage in stages:
+                check_free(output / stage.graph.query, overwrite=place.overwrite)
+            root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
+            output = place.output / f".staging-{uuid4().hex}"
+            stack.callback(shutil.rmtree, output, ignore_errors=True)
         runs = []
         for stage in stages:
             checkpoint = root / stage.graph.query
             mine = frozenset(each.name for each in stage.streams) - reported
             reported |= mine
-            folder = QueryFolder(place.output, stage, mine, place.on_batch)
+            folder = QueryFolder(output, stage, mine, place.on_batch)
             folder.prepare(fresh=claim(checkpoint, stage), overwrite=place.overwrite)
             log = UnitLog(checkpoint / "headgate" / "units", stage.streams, tasks)
             runs.append(_Run(stage, base, checkpoint, log, folder))
