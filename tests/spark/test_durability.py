@@ -162,3 +162,16 @@ def test_stages_differ_by_their_streams_too() -> None:
     stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
     other = replace(stage, streams=tuple(replace(each, slack=1) for each in stage.streams))
     assert stage.fingerprint != other.fingerprint
+
+
+def test_rows_that_fail_a_check_that_is_relied_on_are_late() -> None:
+    text = """
+    CREATE STREAM s (ts TIMESTAMP, k BIGINT, CHECK (k < 10)) TIMESTAMP BY ts;
+    CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 5 SECONDS];
+    """
+    stage = stage_of(text, "q", {}, shards=2)
+    cluster = Cluster(replace(stage, graph=replace(stage.graph, checked=frozenset({"s"}))))
+    cluster.batch({"s": [rows((1, 7), (2, 80), (3, 9))]})
+    cluster.end()
+    assert cluster.late == {"s": 1}
+    assert sorted(pl.concat(cluster.rows)["k"]) == [7, 9]
