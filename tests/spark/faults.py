@@ -23,7 +23,7 @@ CREATE QUERY q AS
 SELECT r.k, COUNT(*) AS n, SUM(s.v) AS total
 FROM r [RANGE 20 SECONDS], s [RANGE 20 SECONDS] WHERE r.k = s.k GROUP BY r.k;
 """
-BATCH_ROWS, BATCHES = 2_000, 8
+BATCH_ROWS, BATCHES = 1_000, 16
 VICTIMS = ("worker", "executor", "driver")
 
 
@@ -68,11 +68,13 @@ def run_with_kills(query: Path, output: Path, checkpoint: Path, victims: list[st
         try:
             while running.poll() is None and waiting:
                 done = len(list((output / "q" / ".batches").glob("*.json")))
-                if done >= min(BATCHES - 2, 1 + kills * 2):
-                    time.sleep(random_moment.uniform(0, 1.5))
-                    kills += _kill(running.pid, waiting.pop(0), random_moment)
+                if done >= 1 + 3 * kills:
+                    time.sleep(random_moment.uniform(0, 0.5))
+                    if _kill(running.pid, waiting[0], random_moment):
+                        waiting.pop(0)
+                        kills += 1
                 time.sleep(0.05)
-            _, errors = running.communicate(timeout=300)
+            _, errors = running.communicate(timeout=900)
         finally:
             for each in [*descendants(running.pid), running.pid]:
                 _end(each)
@@ -82,21 +84,21 @@ def run_with_kills(query: Path, output: Path, checkpoint: Path, victims: list[st
     raise AssertionError(f"not done after {kills} kills: {errors}")
 
 
-def _kill(driver: int, victim: str, random_moment: random.Random) -> int:
+def _kill(driver: int, victim: str, random_moment: random.Random) -> bool:
+    """Kills a process of that kind; whether there was one."""
     if victim == "driver":
         for each in [*descendants(driver), driver]:
             if each == driver or "PythonGatewayServer" in _words(each) or "SparkSubmit" in _words(each):
                 _end(each)
-        return 1
+        return True
     mark = "CoarseGrainedExecutorBackend" if victim == "executor" else "pyspark.daemon"
     found = [each for each in descendants(driver) if mark in _words(each)]
     if victim == "worker":
         # The daemon forks workers; they bear its name.
         found = [each for each in found if any(mark in _words(parent) for parent in _parents(each))]
-    if not found:
-        return 0
-    _end(random_moment.choice(found))
-    return 1
+    if found:
+        _end(random_moment.choice(found))
+    return bool(found)
 
 
 def descendants(pid: int) -> list[int]:

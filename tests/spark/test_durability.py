@@ -19,6 +19,7 @@ from headgate.runtime.spark.pack import Packer
 from headgate.runtime.spark.shard import advance
 from headgate.runtime.spark.stage import ClockOptions
 from headgate.runtime.spark.units import Slice, Unit, UnitLog, batches_of
+from headgate.safety.promise import Promise
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
@@ -170,7 +171,9 @@ def test_rows_that_fail_a_check_that_is_relied_on_are_late() -> None:
     CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 5 SECONDS];
     """
     stage = stage_of(text, "q", {}, shards=2)
-    cluster = Cluster(replace(stage, graph=replace(stage.graph, checked=frozenset({"s"}))))
+    stream = stage.streams[0]
+    promise = Promise("s", (), stream.checks[0], "check")
+    cluster = Cluster(replace(stage, graph=replace(stage.graph, promises=(promise,))))
     cluster.batch({"s": [rows((1, 7), (2, 80), (3, 9))]})
     cluster.end()
     assert cluster.late == {"s": 1}

@@ -12,6 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.cli.run import Engine
+
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
 
@@ -23,20 +25,22 @@ def demo(
     items: Annotated[
         int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")
     ] = 15_000,
+    engine: Annotated[Engine, typer.Option("--engine", help="In this process, or on Spark.")] = Engine.local,
     seed: Annotated[int, typer.Option("--seed", help="Another auction.")] = 1,
     picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
         "headgate-demo.png"
     ),
 ) -> None:
     """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
-    from headgate.lab.demo import draw, prepare_demo, run_demo
+    from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
 
     console = Console(highlight=False)
     with console.status("generating an auction"):
         prepared = prepare_demo(items, seed)
     console.print(_gate(prepared))
     with Live(console=console, refresh_per_second=8, transient=True) as live:
-        state = run_demo(prepared, lambda now: live.update(_display(now)))
+        run = run_demo_on_spark if engine is Engine.spark else run_demo
+        state = run(prepared, lambda now: live.update(_display(now)))
     console.print(_display(state))
     draw(state, picture)
     console.print(f"picture: {picture}")

@@ -154,7 +154,9 @@ def _bench_streams(
         "p95 batch s",
     )
     for column in columns:
-        table.add_column(column, justify="left" if column == "engine" else "right")
+        table.add_column(
+            column, justify="left" if column == "engine" else "right", no_wrap=column == "engine"
+        )
     for each in found.engines:
         ratio = found.ratio(each)
         table.add_row(

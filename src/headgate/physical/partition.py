@@ -75,12 +75,13 @@ def route(
     """The routes of a plan for up to so many shards; one shard if nothing tells its rows apart.
 
     A row that closes values must reach the rows that have them, so a stream that has made promises goes by columns
-    of all of them only.
+    of all of them only. A promise that counts rows needs to see all of them.
     """
     scans = [node for node in plan.walk() if isinstance(node, (StreamScan, TableScan))]
     streams = {number: node for number, node in enumerate(scans) if isinstance(node, StreamScan)}
     alone = Routes((1,), dict.fromkeys(streams, ((),)))
-    if shards <= 1 or not streams:
+    promises = [each for each in promises if each.cause != "check"]
+    if shards <= 1 or not streams or any(each.within is not None for each in promises):
         return alone
     found = [each for each in _Analysis(edges).attributes(plan) or () if _hears(each, streams, promises)]
     if found:

@@ -20,7 +20,6 @@ import polars as pl
 
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import BORN
-from headgate.model.scalar import Scalar
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.lower import horizon
@@ -253,7 +252,7 @@ def _step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer
         promises = stage.promises_on(number)
         known = state.closed[len(closed) : len(closed) + len(promises)]
         if ready is not None:
-            kept, broken, heard = _sift(promises, stage.checks_on(number), known, ready)
+            kept, broken, heard = _sift(promises, known, ready)
             closed += heard
             rows[feed.name] = kept
             reports = number == stage.feeds_of(feed.stream)[0] and stage.is_primary(number, shard)
@@ -276,10 +275,10 @@ def _step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer
 
 
 def _sift(
-    promises: Sequence[Promise], checks: Sequence[Scalar], known: Sequence[Closed], rows: pl.DataFrame
+    promises: Sequence[Promise], known: Sequence[Closed], rows: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[Closed]]:
     """A feed's next rows as those that keep its promises and those that break one, and what is closed then."""
-    sieve = KeptPromises(promises, checks, states=[PromiseState(each.values) for each in known])
+    sieve = KeptPromises(promises, states=[PromiseState(each.values) for each in known])
     kept, broken = sieve.sift(rows)
     heard = [
         before if state.closed is before.values else Closed(state.closed, before.version + 1)

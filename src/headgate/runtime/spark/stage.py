@@ -12,7 +12,6 @@ from math import prod
 import polars as pl
 
 from headgate.kernels.keys import key_hash
-from headgate.model.scalar import Scalar
 from headgate.model.types import spark_name
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep
 from headgate.physical.partition import Routes
@@ -80,13 +79,6 @@ class Stage:
         """The promises of a feed's stream that the query relies on."""
         return [each for each in self.graph.promises if each.stream == self.feeds[feed].stream]
 
-    def checks_on(self, feed: int) -> tuple[Scalar, ...]:
-        """The CHECKs of a feed's stream, if the query relies on them."""
-        name = self.feeds[feed].stream
-        if name not in self.graph.checked:
-            return ()
-        return next(stream.checks for stream in self.streams if stream.name == name)
-
     def is_primary(self, feed: int, shard: int) -> bool:
         """Whether, of all copies of a row on this feed that shards get, this shard's is the one that counts."""
         places = [shard // stride % share for stride, share in zip(self.strides, self.shares, strict=True)]
@@ -107,7 +99,6 @@ class Stage:
         lines += [f"feed {feed.name} of {feed.stream} by {feed.columns}" for feed in self.feeds]
         lines += [f"step {number}: {_described(step)}" for number, step in enumerate(self.graph.steps)]
         lines += [f"relies on {promise} of {promise.stream}" for promise in self.graph.promises]
-        lines += [f"relies on the checks of {name}" for name in sorted(self.graph.checked)]
         lines.append(f"output {self.graph.output} {_shown(self.graph.emit)}")
         return lines
 
