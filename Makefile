@@ -16,7 +16,7 @@ PROFILE ?= default
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-faults check format clean
+.PHONY: help setup demo test test-long test-faults test-services check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,10 +30,17 @@ test: $(STAMP) ## run the fast tests
 	$(PY) -m pytest -n 2 --hypothesis-profile=$(PROFILE) $(ARGS)
 
 test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples
-	$(PY) -m pytest -n 2 -m 'not faults' --hypothesis-profile=long $(ARGS)
+	$(PY) -m pytest -n 2 -m 'not faults and not services' --hypothesis-profile=long $(ARGS)
 
 test-faults: $(STAMP) ## kill processes of queries on Spark, twenty times
 	$(PY) -m pytest -m faults tests/spark $(ARGS)
+
+test-services: $(STAMP) ## run the tests against real servers, which it installs on Debian and Ubuntu and starts on loopback
+	@ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || { \
+	  echo 'installing PostgreSQL'; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; \
+	}
+	$(PY) -m pytest -m services tests/services $(ARGS)
 
 check: $(STAMP) ## check formatting, lints, types and the direction of imports
 	$(PY) -m ruff format --check .

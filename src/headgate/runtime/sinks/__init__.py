@@ -1,0 +1,1 @@
+"""Where a query's output can go besides files."""
