@@ -23,7 +23,7 @@ CREATE QUERY q AS
 SELECT r.k, COUNT(*) AS n, SUM(s.v) AS total
 FROM r [RANGE 20 SECONDS], s [RANGE 20 SECONDS] WHERE r.k = s.k GROUP BY r.k;
 """
-BATCH_ROWS, BATCHES = 1_000, 16
+BATCH_ROWS, BATCHES = 1_600, 10
 VICTIMS = ("worker", "executor", "driver")
 
 
@@ -68,7 +68,7 @@ def run_with_kills(query: Path, output: Path, checkpoint: Path, victims: list[st
         try:
             while running.poll() is None and waiting:
                 done = len(list((output / "q" / ".batches").glob("*.json")))
-                if done >= 1 + 3 * kills:
+                if done >= 1 + 2 * kills:
                     time.sleep(random_moment.uniform(0, 0.5))
                     if _kill(running.pid, waiting[0], random_moment):
                         waiting.pop(0)
