@@ -123,7 +123,7 @@ def safe_joins(draw: st.DrawFn) -> JoinQuery:
     return query
 
 
-@settings(suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck), max_examples=settings().max_examples // 3)
 @given(safe_joins(), st.integers(0, 1_000))
 def test_admitted_joins_forget_nothing_that_matters(query: JoinQuery, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -104,7 +104,7 @@ def test_an_interval_of_a_continuous_domain_is_not_bounded() -> None:
 @pytest.mark.parametrize("ops", [("<", "=", ">"), ALL])
 @pytest.mark.parametrize("dense", [False, True, None])
 def test_satisfiability_and_implication_are_exact(ops: tuple[str, ...], dense: bool | None) -> None:
-    @settings(max_examples=40)
+    @settings(max_examples=15 if dense else 40)
     @given(tried=random_queries(ops=ops, dense=dense, max_attributes=3))  # type: ignore[arg-type]
     def compare(tried: SpjQuery) -> None:
         found = solutions(tried)
