@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from hypothesis import HealthCheck, settings
 
 # No deadline anywhere: a busy machine is not a wrong answer.
@@ -11,3 +14,7 @@ settings.register_profile("default", _shared, max_examples=60)
 settings.register_profile("ci", _shared, max_examples=60, derandomize=True, print_blob=True)
 settings.register_profile("long", _shared, max_examples=2_000)
 settings.load_profile("default")
+
+# Tests of a process share one Spark session, whichever of them opens it: its workers run in this Python.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
