@@ -16,7 +16,7 @@ PROFILE ?= default
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-faults test-services check format clean
+.PHONY: help setup demo test test-spark test-long test-faults test-services check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +26,11 @@ setup: $(STAMP) ## create .venv and install headgate into it, with everything fo
 demo: $(STAMP) ## watch a live auction on built-in data
 	@$(BIN)/headgate demo
 
-test: $(STAMP) ## run the fast tests
+test: $(STAMP) ## run the fast tests, which need no Java
 	$(PY) -m pytest -n 2 --hypothesis-profile=$(PROFILE) $(ARGS)
+
+test-spark: $(STAMP) ## run the tests that start Spark; they need Java 17
+	$(PY) -m pytest -n 2 -m 'spark and not long and not faults' --hypothesis-profile=$(PROFILE) $(ARGS)
 
 test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples
 	$(PY) -m pytest -n 2 -m 'not faults and not services' --hypothesis-profile=long $(ARGS)

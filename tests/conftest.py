@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline anywhere: a busy machine is not a wrong answer.
@@ -18,3 +20,16 @@ settings.load_profile("default")
 # Tests of a process share one Spark session, whichever of them opens it: its workers run in this Python.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+_HERE = Path(__file__).parent
+_ON_SPARK = (_HERE / "spark", _HERE / "linting")
+_DOCUMENTS_ON_SPARK = ("[spark.md:", "[lint.md:")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that start Spark."""
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _ON_SPARK) or any(
+            document in item.name for document in _DOCUMENTS_ON_SPARK
+        ):
+            item.add_marker(pytest.mark.spark)
