@@ -118,8 +118,6 @@ class PostgresView:
         run: str,
     ) -> bool:
         """Within a transaction, which `connection` commits when its block ends well."""
-        from psycopg import sql
-
         for setting in _SETTINGS:
             connection.execute(setting)
         self._prepare(connection, columns)
@@ -136,18 +134,17 @@ class PostgresView:
             return False
         if net.height:
             self._copy(connection, columns, net)
-            self._merge(connection, columns)
+            missing = self._merge(connection, columns)
+            if missing:
+                raise DataError(
+                    f"{missing} rows leave the view {name} that are not in it",
+                    remedy="the table was changed by somebody else; drop it and start with a new checkpoint",
+                )
         connection.execute(
             f"INSERT INTO {LEDGER} (view, run, batch) VALUES (%s, %s, %s) "
             "ON CONFLICT (view) DO UPDATE SET batch = excluded.batch",
             [name, run, batch],
         )
-        wrong = sql.SQL("SELECT count(*) FROM {} WHERE {} < 0").format(self._place, sql.Identifier(COPIES))
-        if net.height and (count := connection.execute(wrong).fetchone()) and count[0]:
-            raise DataError(
-                f"{count[0]} rows leave the view {name} that are not in it",
-                remedy="the table was changed by somebody else; drop it and start the query with a new checkpoint",
-            )
         return True
 
     @property
@@ -192,8 +189,11 @@ class PostgresView:
             for piece in net.iter_slices(100_000):
                 copy.write(_as_csv(piece))
 
-    def _merge(self, connection: psycopg.Connection[Any], columns: dict[str, str]) -> None:
-        """Adds the changes to the copies of each row; rows without copies leave."""
+    def _merge(self, connection: psycopg.Connection[Any], columns: dict[str, str]) -> int:
+        """Adds the changes to the copies of each row; rows without copies leave.
+
+        Gives how many rows now have fewer copies than none. Looks at the changed rows only.
+        """
         from psycopg import sql
 
         every = _names(list(columns))
@@ -217,6 +217,11 @@ class PostgresView:
                 "DELETE FROM {view} WHERE {copies} = 0 AND {key} IN (SELECT {digest} FROM {changes})"
             ).format(**parts)
         )
+        wrong = sql.SQL(
+            "SELECT count(*) FROM {view} WHERE {copies} < 0 AND {key} IN (SELECT {digest} FROM {changes})"
+        )
+        found = connection.execute(wrong.format(**parts)).fetchone()
+        return int(found[0]) if found else 0
 
 
 def _names(names: list[str]) -> Composed:
