@@ -18,7 +18,8 @@ from tests.oracle.values import same_output
 
 from headgate.kernels import closing_distinct, join_purge
 from headgate.kernels.aggregate import closing
-from headgate.physical import lower
+from headgate.physical import forgetting
+from headgate.physical.lower import Strategy
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
 from headgate.runtime.local.start import runnable, used_streams
@@ -79,7 +80,7 @@ def text_of(name: str, *, promises: bool = True) -> str:
 @pytest.fixture(autouse=True)
 def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sweeps after every step in which anything came; closings that nothing counters live for a few rounds."""
-    monkeypatch.setattr(lower, "LIFESPAN", 25)
+    monkeypatch.setattr(forgetting, "LIFESPAN", 25)
     monkeypatch.setattr(join_purge, "_FEW", 1)
     monkeypatch.setattr(closing, "_FEW", 1)
     monkeypatch.setattr(closing_distinct, "_FEW", 1)
@@ -133,12 +134,23 @@ def test_cases_while_sweeping_often(case: Case) -> None:
         assert same_output(output_of(case.text, query, row_by_row(case.inputs), {}), expected)
 
 
-def peaks(name: str, rows: Rows, *, step: int) -> tuple[int, int]:
+@pytest.mark.parametrize("strategy", ["NT", "DIRECT"])
+@pytest.mark.parametrize("name", ["windowed", "windowed cycle", "sliding"])
+def test_the_other_strategies_forget_too(name: str, strategy: Strategy) -> None:
+    rows = random_rows(QUERIES[name][0], Random(7), rounds=60)
+    first, second = peaks(name, rows, step=12, strategy=strategy)
+    assert second <= 1.5 * first + 10
+    few = tables(text_of(name), random_rows(QUERIES[name][0], Random(3), rounds=4))
+    expected = Oracle(text_of(name), few, {}).output("q")
+    assert same_output(output_of(text_of(name), "q", row_by_row(few), {}, strategy=strategy), expected)
+
+
+def peaks(name: str, rows: Rows, *, step: int, strategy: Strategy = "UPA") -> tuple[int, int]:
     """The largest state, in rows, in the first half of a run and in the second; late rows would be an error."""
     session = Session()
     query = session.sql(text_of(name))
     assert query is not None
-    ready = runnable(query.bound, query.optimized)
+    ready = runnable(query.bound, query.optimized, strategy=strategy)
     arrivals = tables(text_of(name), rows)
     streams = [
         (stream, frame_of(arrivals[stream.name], stream.columns).iter_slices(step))

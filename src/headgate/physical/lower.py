@@ -12,7 +12,6 @@ import polars as pl
 from headgate.kernels import (
     aggregate,
     closing_distinct,
-    clustered,
     counted_join,
     difference,
     distinct,
@@ -37,6 +36,7 @@ from headgate.kernels.state.structure import Structure
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
+from headgate.physical.forgetting import closing_kernels, purge_of
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
 from headgate.physical.synopsis import InputSynopsis
 from headgate.plan.nodes import (
@@ -61,7 +61,7 @@ from headgate.plan.patterns import Edge, Pattern
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.gate import AdmittedPlan, Methods
 from headgate.safety.promise import Promise, checks_of
-from headgate.safety.purging import LIFESPAN, Closing
+from headgate.safety.purging import Closing
 
 Strategy = Literal["UPA", "NT", "DIRECT"]
 """UPA follows update patterns; NT sends every death as an ending; DIRECT scans its state for deaths."""
@@ -179,13 +179,21 @@ class _Lowering:
         return self.facts.edges[node]
 
     @cached_property
-    def _below_tables(self) -> frozenset[Node]:
-        """Where NT announces deaths after all: an ending cannot be followed through a non-retroactive table."""
-        joins = [each for each in self.facts.plan.walk() if isinstance(each, TableJoin)]
-        return frozenset(node for each in joins if not each.table.retroactive for node in each.walk())
+    def _announced(self) -> frozenset[Node]:
+        """Where NT announces deaths after all.
+
+        An ending cannot be followed through a non-retroactive table, nor find the rows that a join has forgotten.
+        """
+        joins = [
+            each
+            for each in self.facts.plan.walk()
+            if (isinstance(each, TableJoin) and not each.table.retroactive)
+            or (isinstance(each, Join) and each in self.methods.joins)
+        ]
+        return frozenset(node for each in joins for node in each.walk())
 
     def _sends_endings(self, node: Node) -> bool:
-        return self.strategy == "NT" and node not in self._below_tables
+        return self.strategy == "NT" and node not in self._announced
 
     def _pattern(self, node: Node) -> Pattern:
         if node in self.strict:
@@ -331,54 +339,19 @@ class _Lowering:
             self.strict.add(node)
 
     def _purge(self, node: Join) -> join_purge.Purge | None:
-        """How a join forgets rows by punctuation; never where another input's rows end early (NT makes them)."""
+        """How a join forgets rows by punctuation; never where another input's rows end early."""
         found = self.methods.joins.get(node)
         if found is None or any(self._pattern(member) == Pattern.STR for member in node.members):
             return None
-        return join_purge.Purge(
-            tuple(
-                join_purge.ClosingInput(
-                    each.member,
-                    {name: polars_type(node.type_of(name)) for name in each.columns},
-                )
-                for each in found.closings
-            ),
-            tuple(
-                join_purge.Chain(
-                    chain.member,
-                    tuple(
-                        join_purge.ChainStep(step.closing, tuple(name for _, name in step.values))
-                        for step in chain.steps
-                    ),
-                    chain.closes_all,
-                )
-                for chain in found.chains.values()
-            ),
-            tuple(join_purge.Forgetting(each.partners, each.by) for each in found.forgetting),
-            LIFESPAN,
-        )
+        return purge_of(node, found)
 
     def _closed(self, closing: Closing) -> int:
         """The step that brings the values that a stream closes, under the names that the reader knows."""
-        scan, promise = closing.scan, closing.promise
-        self.promises.append(promise)
-        at = self.scans[scan]
-        names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
-        if promise.when is not None:
-            at = self._add("punctuations", filtering.Filter(promise.when.rename(names)), at)
-        outputs = tuple(
-            (mine, Scalar.column(names[theirs], scan.type_of(names[theirs])))
-            for mine, theirs in zip(closing.columns, closing.sources, strict=True)
-        )
-        at = self._add("punctuations", projecting.Project(outputs), at)
-        schema = {name: polars_type(scalar.type) for name, scalar in outputs}
-        if promise.within is not None:
-            at = self._add("punctuations", clustered.Clustered(schema, promise.within), at)
-        if closing.slide is None:
-            return at
-        # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
-        spec = windowing.Range(closing.slide, closing.slide)
-        return self._add("punctuations", windowing.Window(spec, schema, "deaths"), at)
+        self.promises.append(closing.promise)
+        at = self.scans[closing.scan]
+        for kernel in closing_kernels(closing):
+            at = self._add("punctuations", kernel, at)
+        return at
 
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)

@@ -186,7 +186,8 @@ class _Judge:
         }[method.form]
         for number, member in enumerate(node.members):
             name, size = stream_of(member), method.size(number)
-            reason = f"at most {size:,} rows stand for all of {name}: {how}"
+            rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
+            reason = f"{rows} for all of {name}: {how}"
             yield StateVerdict("join", name, "values", reason)
 
     def _distinct(self, node: Distinct) -> StateVerdict:

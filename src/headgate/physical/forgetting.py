@@ -1,0 +1,64 @@
+"""Forgetting: what safety says of purges and closings, as kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headgate.kernels import clustered, join_purge
+from headgate.kernels import filter as filtering
+from headgate.kernels import project as projecting
+from headgate.kernels import window as windowing
+from headgate.kernels.expressions import polars_type
+from headgate.kernels.kernel import Kernel
+from headgate.model.scalar import Scalar
+from headgate.plan.nodes import Join
+from headgate.safety.purging import LIFESPAN, Closing, JoinPurge
+
+
+def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
+    """How a join forgets the rows that its inputs' promises let go."""
+    return join_purge.Purge(
+        tuple(
+            join_purge.ClosingInput(
+                each.member,
+                {name: polars_type(node.type_of(name)) for name in each.columns},
+            )
+            for each in found.closings
+        ),
+        tuple(
+            join_purge.Chain(
+                chain.member,
+                tuple(
+                    join_purge.ChainStep(step.closing, tuple(name for _, name in step.values))
+                    for step in chain.steps
+                ),
+                chain.closes_all,
+            )
+            for chain in found.chains.values()
+        ),
+        tuple(join_purge.Forgetting(each.partners, each.by) for each in found.forgetting),
+        LIFESPAN,
+    )
+
+
+def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
+    """The kernels that make of a stream's rows, one after the other, the values that it closes.
+
+    They come out under the names that the reader knows.
+    """
+    scan, promise = closing.scan, closing.promise
+    names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
+    if promise.when is not None:
+        yield filtering.Filter(promise.when.rename(names))
+    outputs = tuple(
+        (mine, Scalar.column(names[theirs], scan.type_of(names[theirs])))
+        for mine, theirs in zip(closing.columns, closing.sources, strict=True)
+    )
+    yield projecting.Project(outputs)
+    schema = {name: polars_type(scalar.type) for name, scalar in outputs}
+    if promise.within is not None:
+        yield clustered.Clustered(schema, promise.within)
+    if closing.slide is not None:
+        # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
+        yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")
