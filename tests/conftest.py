@@ -23,13 +23,10 @@ os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 _HERE = Path(__file__).parent
 _ON_SPARK = (_HERE / "spark", _HERE / "linting")
-_DOCUMENTS_ON_SPARK = ("[spark.md:", "[lint.md:")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the tests that start Spark."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _ON_SPARK) or any(
-            document in item.name for document in _DOCUMENTS_ON_SPARK
-        ):
+        if any(item.path.is_relative_to(folder) for folder in _ON_SPARK):
             item.add_marker(pytest.mark.spark)

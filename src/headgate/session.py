@@ -34,7 +34,7 @@ from headgate.plan.patterns import label
 from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
-from headgate.safety.gate import judge
+from headgate.safety.gate import admit, judge
 from headgate.safety.join_graph import join_graphs
 from headgate.safety.verdict import Verdict
 from headgate.safety.witness import find_adversary
@@ -131,6 +131,12 @@ class Session:
         """The named queries, or all of them, as an engine takes them."""
         queries = [self.query(name) for name in names] if names else list(self.queries)
         return [(query.bound, query.optimized) for query in queries]
+
+    def require_admitted(self, names: Sequence[str] | None, *, allow_unbounded: bool = False) -> None:
+        """Raises RefusedError, with an edit that would help, unless the gate admits all the named queries."""
+        with self.advising():
+            for bound, optimized in self.chosen(names):
+                admit(bound, optimized.best.plan, allow_unbounded=allow_unbounded)
 
     @cached_property
     def local(self) -> LocalWorkspace:

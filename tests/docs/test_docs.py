@@ -157,19 +157,32 @@ def folder(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("block", [block for document in DOCUMENTS for block in blocks(document)], ids=str)
+def needs_spark(block: Block) -> bool:
+    """Whether a block starts Spark: `headgate lint`, and what runs queries unless it is told to run them here."""
+    if block.language == "python":
+        return "pyspark" in block.text
+    return block.language == "console" and any(
+        step.command.startswith("headgate lint ")
+        or (
+            step.command.startswith(("headgate run ", "headgate demo"))
+            and "--engine local" not in step.command
+        )
+        for step in steps(block.text)
+    )
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(block, marks=pytest.mark.spark if needs_spark(block) else (), id=str(block))
+        for document in DOCUMENTS
+        for block in blocks(document)
+    ],
+)
 def test_what_a_document_shows_is_true(block: Block, folder: Path) -> None:
     if needs_spark(block) and (shutil.which("java") is None or importlib.util.find_spec("pyspark") is None):
         pytest.skip("needs PySpark and Java, and one of them is missing")
     check(block, folder)
-
-
-def needs_spark(block: Block) -> bool:
-    """Whether a block runs a command that needs Spark."""
-    return block.language == "console" and any(
-        step.command.startswith("headgate lint ") or "--engine spark" in step.command
-        for step in steps(block.text)
-    )
 
 
 def only_block(tmp_path: Path, text: str) -> Block:

@@ -198,7 +198,7 @@ def test_a_stream_without_a_declaration_is_not_edited() -> None:
 def test_run_says_the_first_fix(tmp_path: Path) -> None:
     file = tmp_path / "q.cql"
     file.write_text(STREAMS + REFUSED["distinct"], encoding="utf-8")
-    done = headgate("run", file, "--output", tmp_path / "out")
+    done = headgate("run", file, "--output", tmp_path / "out", "--engine", "local")
     assert done.code == 1
     assert "help: CREATE STREAM" in done.err
     assert "PUNCTUATED BY (id)" in done.err

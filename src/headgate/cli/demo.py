@@ -25,7 +25,10 @@ def demo(
     items: Annotated[
         int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")
     ] = 15_000,
-    engine: Annotated[Engine, typer.Option("--engine", help="In this process, or on Spark.")] = Engine.local,
+    engine: Annotated[
+        Engine | None,
+        typer.Option("--engine", help="On Spark, or in this process; by itself, on Spark where it can run."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another auction.")] = 1,
     picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
         "headgate-demo.png"
@@ -33,8 +36,16 @@ def demo(
 ) -> None:
     """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
     from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
+    from headgate.runtime.spark.cluster import require_spark, why_not_spark
 
     console = Console(highlight=False)
+    if engine is Engine.spark:
+        require_spark()
+    elif engine is None:
+        reason = why_not_spark()
+        engine = Engine.spark if reason is None else Engine.local
+        if reason is not None:
+            console.print(f"on the local engine (as --engine local does): {reason}")
     with console.status("generating an auction"):
         prepared = prepare_demo(items, seed)
     console.print(_gate(prepared))

@@ -30,6 +30,8 @@ EPILOG = (
     "[bold]headgate run auction.cql -o out -q hot --rejects bad[/]"
 )
 
+SPARK_BATCH_ROWS, LOCAL_BATCH_ROWS = 1_000_000, 100_000
+
 
 class Engine(StrEnum):
     """Where queries run."""
@@ -50,8 +52,8 @@ def run(
     file: FileArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
     engine: Annotated[
-        Engine, typer.Option("--engine", help="Where to run: in this process, or on Spark.")
-    ] = Engine.local,
+        Engine, typer.Option("--engine", help="Where to run: on Spark, or in this process, without Java.")
+    ] = Engine.spark,
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Spark's master; local[*] if none is given.")
     ] = None,
@@ -68,7 +70,12 @@ def run(
     ] = False,
     query: QueryOption = None,
     stats: StatsOption = None,
-    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per step, about.")] = 100_000,
+    batch_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-rows", min=1, help="Rows per step, about: 1,000,000 on Spark, 100,000 locally."
+        ),
+    ] = None,
     allow_unbounded: Annotated[
         bool, typer.Option("--allow-unbounded", help="Run queries whose state is not proven bounded.")
     ] = False,
@@ -90,13 +97,15 @@ def run(
 ) -> None:
     """Run the queries of a file to the end of their input and write the results as Parquet."""
     session = open_session(file, stats)
+    # Refusals come before anything is started, and need no Java.
+    session.require_admitted(query, allow_unbounded=allow_unbounded)
     if engine is Engine.spark:
         _run_on_spark(
             session,
             query,
             output,
             {
-                "batch_rows": batch_rows,
+                "batch_rows": batch_rows or SPARK_BATCH_ROWS,
                 "allow_unbounded": allow_unbounded,
                 "strategy": strategy.value,
                 "drain": drain,
@@ -117,22 +126,21 @@ def run(
         ("--follow", follow),
     ):
         if given:
-            raise InputError(f"{option} is for Spark", remedy="add --engine spark")
+            raise InputError(f"{option} is for Spark", remedy="leave --engine local away")
     from headgate.runtime.local.files import run_to_folder
     from headgate.runtime.sources import RejectPolicy
 
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
-    with session.advising():
-        prepared, sources = session.local.prepare(
-            session.chosen(query),
-            session.catalog,
-            base=session.base,
-            batch_rows=batch_rows,
-            allow_unbounded=allow_unbounded,
-            strategy=strategy.value,
-            policy=policy,
-            drain=drain,
-        )
+    prepared, sources = session.local.prepare(
+        session.chosen(query),
+        session.catalog,
+        base=session.base,
+        batch_rows=batch_rows or LOCAL_BATCH_ROWS,
+        allow_unbounded=allow_unbounded,
+        strategy=strategy.value,
+        policy=policy,
+        drain=drain,
+    )
     console = Console(stderr=True, highlight=False)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
     for name in unbounded:
@@ -179,9 +187,8 @@ def _run_on_spark(
     from headgate.runtime.spark.run import follow as run_on
 
     console = Console(stderr=True, highlight=False)
-    # Refusals come before the seconds that Spark takes to start.
-    with session.advising():
-        stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
+    # What is wrong with the input is said before the seconds that Spark takes to start.
+    stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
     with console.status("starting Spark …") if not quiet and console.is_terminal else nullcontext() as status:
         spark = open_spark(master)
 

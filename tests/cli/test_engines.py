@@ -1,0 +1,57 @@
+"""Where queries run: on Spark unless told otherwise, and clear words where Spark cannot run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.door import headgate
+
+from headgate.runtime.spark import cluster
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NO_JAVA = "there is no Java (JAVA_HOME is not set and java is not in PATH)"
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "why_not_spark", lambda: NO_JAVA)
+
+
+@pytest.mark.usefixtures("no_java")
+def test_without_java_a_run_names_the_other_engine(tmp_path: Path) -> None:
+    done = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert NO_JAVA in done.err
+    assert "--engine local" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_refusal_needs_no_java(tmp_path: Path) -> None:
+    done = headgate("run", EXAMPLES / "refused.cql", "-o", tmp_path / "out")
+    assert done.code == 1
+    assert "HG401" in done.err
+
+
+@pytest.mark.usefixtures("no_java")
+def test_without_java_the_demo_runs_all_the_same(tmp_path: Path) -> None:
+    done = headgate("demo", "--items", "50", "--picture", tmp_path / "demo.png")
+    assert done.code == 0
+    assert done.out.splitlines()[0].startswith(
+        "on the local engine (as --engine local does): there is no Java"
+    )
+    assert (tmp_path / "demo.png").exists()
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_demo_that_was_told_to_use_spark_does_not_use_another(tmp_path: Path) -> None:
+    done = headgate("demo", "--engine", "spark", "--picture", tmp_path / "demo.png")
+    assert done.code == 2
+    assert "--engine local" in done.err
+
+
+def test_options_of_spark_are_not_ignored_by_the_local_engine(tmp_path: Path) -> None:
+    done = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "o", "--engine", "local", "--follow")
+    assert done.code == 2
+    assert "--follow is for Spark" in done.err
