@@ -22,20 +22,24 @@ from headgate.language.render import render_all
 from headgate.model.errors import HeadgateError, InputError, NameResolutionError, RefusedError, SetupError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
+from headgate.optimize.estimate import join_inputs
 from headgate.optimize.optimize import Optimized, optimize
 from headgate.optimize.statistics import Statistics, read_statistics
+from headgate.optimize.tree_cost import tree_cost
 from headgate.optimize.window_length import suggest_length
 from headgate.plan.bind import BoundQuery, bind
 from headgate.plan.catalog import Catalog, QueryDef, build_catalog, check_references, redefine
 from headgate.plan.meaning import check_meaning
-from headgate.plan.nodes import Emit
+from headgate.plan.nodes import Emit, Join
 from headgate.plan.normalize import normalize
 from headgate.plan.patterns import label
 from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
-from headgate.safety.gate import admit, judge
+from headgate.safety.gate import admit
 from headgate.safety.join_graph import join_graphs
+from headgate.safety.join_plans import JoinPlans, join_plans
+from headgate.safety.punctuation.plans import Cost
 from headgate.safety.verdict import Verdict
 from headgate.safety.witness import find_adversary
 
@@ -233,23 +237,35 @@ class Query:
     @cached_property
     def optimized(self) -> Optimized:
         """The cheapest plan and what it was compared with."""
-        return optimize(self.plan, self.statistics)
+        return optimize(self.plan, self.statistics, self.name)
 
     @cached_property
     def judged(self) -> Verdict:
         """The gate's verdict on the plan that would run, without advice."""
-        return judge(self.name, self.optimized.best.plan)
+        return self.optimized.judgement.verdict
 
     def check(self) -> Verdict:
         """The verdict on every state of the plan that would run, and fixes if it is refused."""
-        return self.judged if self.judged.bounded else replace(self.judged, fixes=self.fixes)
+        note = next((each.note for each in self.join_plans if each.note), "")
+        return replace(self.judged, fixes=self.fixes, plan_note=note)
+
+    @cached_property
+    def join_plans(self) -> tuple[JoinPlans, ...]:
+        """For each join that forgets by promise, which plans could, and which promises it needs."""
+        best, methods = self.optimized.best, self.optimized.judgement.methods
+        edges = best.estimates.edges
+
+        def cost(node: Join) -> Cost:
+            return tree_cost(join_inputs(node, [edges[each] for each in node.members]))
+
+        return join_plans(best.plan, methods, cost)
 
     @cached_property
     def checked(self) -> Checked:
         """The verdict with the graphs of the joins, and the sizes of the states if rates were given."""
         best = self.optimized.best
         sizes = measure_sizes(best, assumed=False) if self.statistics.given else None
-        return Checked(self.check(), join_graphs(best.plan), sizes)
+        return Checked(self.check(), join_graphs(best.plan), sizes, plans=self.join_plans)
 
     def witness(self, count: int) -> Shown | None:
         """For a refused query, `count` rows that any correct algorithm must remember, and how state grows with them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -13,6 +13,7 @@ from rich.text import Text
 from headgate.explain.describe import visible
 from headgate.explain.sizes import Sizes
 from headgate.safety.join_graph import Arrow, JoinGraph
+from headgate.safety.join_plans import JoinPlans
 from headgate.safety.verdict import Verdict
 
 _GOOD, _BAD = "#2e7d32", "#c62828"
@@ -57,9 +58,11 @@ class Checked:
     graphs: tuple[JoinGraph, ...] = ()
     sizes: Sizes | None = None
     witness: WitnessTable | None = None
+    plans: tuple[JoinPlans, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         found = self.verdict.as_dict() | {"graphs": [graph.as_dict() for graph in self.graphs]}
+        found["punctuation"] = [each.as_dict() for each in self.plans]
         if self.sizes is not None:
             found["estimate"] = self.sizes.as_dict()
         if self.witness is not None:
@@ -81,6 +84,8 @@ class Checked:
             text.append(f", {state.reason}\n")
         if verdict.plan_note:
             _titled(text, "plan", [f"{verdict.plan}: {verdict.plan_note}"])
+        for title, lines in promise_lines(self.plans):
+            _titled(text, title, lines)
         for graph in self.graphs:
             # What windows or values bound waits for nobody: then the graph would only distract.
             if not verdict.bounded or any(arrow.by for arrow in graph.arrows):
@@ -93,6 +98,14 @@ class Checked:
             _titled(text, f"fix {number}", fix.edit.splitlines(), style="bold")
             text.append(f"         {fix.effect}\n", style="dim")
         return text
+
+
+def promise_lines(plans: Iterable[JoinPlans]) -> Iterator[tuple[str, list[str]]]:
+    """What joins need of their streams' promises, and what they have no use for."""
+    for each in plans:
+        yield "needs", each.needs
+        if each.useless:
+            yield "spare", [f"{', '.join(each.useless)}: of no use here"]
 
 
 def _titled(text: Text, title: str, lines: Iterable[str], style: str = "") -> None:
@@ -121,6 +134,13 @@ def _section(checked: Checked) -> str:
     )
     parts = [f'<h2><span class="{style}">{word}</span> {_html(verdict.query)}</h2>']
     parts.append(f"<table>{rows}</table>" if rows else "<p>keeps nothing</p>")
+    if verdict.plan_note:
+        parts.append(f"<p>Plan: {_html(verdict.plan)}: {_html(verdict.plan_note)}</p>")
+    parts += [
+        f"<p>{title.capitalize()}: {'<br>'.join(map(_html, lines))}</p>"
+        for title, lines in promise_lines(checked.plans)
+    ]
+    parts += [_plan_table(each) for each in checked.plans if each.listed]
     parts += [picture([checked])] if checked.graphs else []
     if checked.sizes is not None:
         parts.append("<p>Estimate: " + "<br>".join(map(_html, checked.sizes.lines())) + "</p>")
@@ -130,6 +150,16 @@ def _section(checked: Checked) -> str:
         statements = ";\n\n".join(fix.statements)
         parts.append(f"<p>Fix {number}: {_html(fix.effect)}</p><pre>{escape(statements)};</pre>")
     return "".join(parts)
+
+
+def _plan_table(plans: JoinPlans) -> str:
+    """Every plan of a join with its verdict."""
+    rows = "".join(
+        f'<tr><td class="{"good" if each.safe else "bad"}">{"✓" if each.safe else "✗"}</td>'
+        f"<td>{_html(each.plan)}</td><td>{_html('; '.join(each.unsafe))}</td></tr>"
+        for each in plans.listed
+    )
+    return f"<table>{rows}</table>"
 
 
 def picture(checked: Sequence[Checked]) -> str:

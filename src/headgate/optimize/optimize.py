@@ -17,7 +17,7 @@ from headgate.optimize.state import StateChoice, choose_state
 from headgate.optimize.statistics import Statistics
 from headgate.plan.nodes import Emit, Node
 from headgate.plan.patterns import Edges, label
-from headgate.safety.gate import judge
+from headgate.safety.gate import Judgement, examine
 
 RULES: tuple[Callable[[Node], Node], ...] = (drop_covered, push_filters, drop_distinct, prune_columns)
 """Applied once each, in this order; none of them ever makes a plan worse."""
@@ -41,21 +41,27 @@ class OptimizedPlan:
 
 @dataclass(frozen=True)
 class Optimized:
-    """The plan to run, and every plan that was compared with it: it first, then the cheapest."""
+    """The plan to run, the gate's judgement on it, and every plan that was compared: it first, then the cheapest."""
 
     best: OptimizedPlan
     compared: tuple[OptimizedPlan, ...]
+    judgement: Judgement
 
 
-def optimize(plan: Emit, statistics: Statistics) -> Optimized:
+def optimize(plan: Emit, statistics: Statistics, name: str = "") -> Optimized:
     """The cheapest plan that answers the same, with the alternatives it was compared with.
 
     Plans whose state is bounded come before those whose state is not, whatever they cost.
     """
     candidates = [evaluate(each, statistics) for each in alternatives(plan)]
     ranked = sorted(candidates, key=lambda each: each.cost.total)
-    best = next((each for each in ranked if judge("", each.plan).bounded), ranked[0])
-    return Optimized(best, (best, *(each for each in ranked if each is not best)))
+    best, judgement = ranked[0], examine(name, ranked[0].plan)
+    for each in ranked[1:] if not judgement.verdict.bounded else ():
+        found = examine(name, each.plan)
+        if found.verdict.bounded:
+            best, judgement = each, found
+            break
+    return Optimized(best, (best, *(each for each in ranked if each is not best)), judgement)
 
 
 def apply_rules(plan: Emit) -> Emit:

@@ -78,9 +78,7 @@ def examine(query: str, plan: Emit) -> Judgement:
     purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
     judge_ = _Judge(edges, measure(plan, edges, purges), purges, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
-    alone = any(purge.needs_one_join for purge in judge_.methods.joins.values())
-    note = "no tree of two-way joins could forget; this join takes all its inputs at once" if alone else ""
-    return Judgement(Verdict(query, tuple(states), shape_of(plan), plan_note=note), judge_.methods)
+    return Judgement(Verdict(query, tuple(states), shape_of(plan)), judge_.methods)
 
 
 def judge(query: str, plan: Emit) -> Verdict:

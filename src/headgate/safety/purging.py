@@ -20,7 +20,7 @@ input is purged while another one can end rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,15 +29,11 @@ from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, promises_of, refers, unused_constraints
 from headgate.safety.punctuation.graph import Purge, purge
-from headgate.safety.punctuation.plans import cheapest_plan
 from headgate.safety.punctuation.punctuations import counter_punctuations
 from headgate.safety.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
 
 LIFESPAN = 65_536
 """How many punctuations of a scheme are remembered that nothing counters and no stored row needs."""
-
-_MOST_FOR_TREES = 8
-"""Inputs of a join of which all trees are looked at."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +92,6 @@ class JoinPurge:
     stuck: Mapping[int, str]
     query: JoinQuery
     """The join as the Punctuation document sees it; streams are numbers of inputs."""
-
-    @property
-    def needs_one_join(self) -> bool:
-        """Whether no tree of two-way joins could forget, though this join can; not asked of very wide joins."""
-        count = len(self.query.streams)
-        if not 2 < count <= _MOST_FOR_TREES or len(self.chains) < count:
-            return False
-        return cheapest_plan(self.query, lambda inputs: 1.0, max_inputs=2) is None
 
 
 def study(join: Join, edges: Edges) -> JoinPurge:
@@ -235,6 +223,21 @@ class JoinStudy:
             if max(edge.pattern, edge.expiry) in (Pattern.WKS, Pattern.WK):
                 return count
         return None
+
+    @cached_property
+    def open_inputs(self) -> tuple[str, ...]:
+        """The inputs whose rows do not leave by themselves."""
+        return tuple(
+            str(number)
+            for number, member in enumerate(self.join.members)
+            if max(self.edges[member].pattern, self.edges[member].expiry) == Pattern.MON
+        )
+
+    def suffices(self, schemes: Iterable[Scheme]) -> bool:
+        """Whether these schemes are enough to drop the rows of all inputs that do not leave by themselves."""
+        query = self.query.with_schemes(schemes)
+        purges = (purge(query, name) for name in self.open_inputs)
+        return all(found.possible or self._passing(found) is not None for found in purges)
 
     def _closing(self, scheme: Scheme) -> Closing:
         promise, behind = self.promises[scheme]

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, product
+from math import prod
 
 from headgate.safety.punctuation.graph import Purge, is_safe, unpurgeable
 from headgate.safety.punctuation.query import Column, JoinPredicate, JoinQuery, Scheme
@@ -108,25 +110,64 @@ class PricedPlan:
     cost: float
 
 
-def cheapest_plan(query: JoinQuery, cost: Cost, *, max_inputs: int | None = None) -> PricedPlan | None:
-    """The cheapest safe plan whose joins have at most `max_inputs` inputs; None if there is none.
+@dataclass(frozen=True)
+class Survey:
+    """All safe plans of a query at a glance: the cheapest, None if there is none, and how many there are."""
+
+    cheapest: PricedPlan | None
+    count: int
+
+
+def survey(query: JoinQuery, cost: Cost, *, max_inputs: int | None = None) -> Survey:
+    """The safe plans whose joins have at most `max_inputs` inputs.
 
     Dynamic programming from small safe blocks to large ones. Without a limit every partition of every block is
     tried, which is meant for about nine streams; with `max_inputs=2` for about fourteen.
     """
     blocks = _Blocks(query, max_inputs)
     best: dict[int, PricedPlan] = {}
+    count: dict[int, int] = {}
     for block in blocks.ascending():
         if block.bit_count() == 1:
             best[block] = PricedPlan(Leaf(query.streams[block.bit_length() - 1]), 0.0)
+            count[block] = 1
             continue
         for partition in blocks.partitions(block, best.keys()):
             inputs = tuple(blocks.names(part) for part in partition)
             if is_safe(operator_query(query, inputs)):
                 total = sum(best[part].cost for part in partition) + cost(inputs)
+                count[block] = count.get(block, 0) + prod(count[part] for part in partition)
                 if block not in best or total < best[block].cost:
                     best[block] = PricedPlan(Join(tuple(best[part].plan for part in partition)), total)
-    return best.get(blocks.all)
+    return Survey(best.get(blocks.all), count.get(blocks.all, 0))
+
+
+def cheapest_plan(query: JoinQuery, cost: Cost, *, max_inputs: int | None = None) -> PricedPlan | None:
+    """The cheapest safe plan whose joins have at most `max_inputs` inputs; None if there is none."""
+    return survey(query, cost, max_inputs=max_inputs).cheapest
+
+
+def every_plan(streams: tuple[str, ...], *, max_inputs: int | None = None) -> Iterator[Plan]:
+    """Every plan over some streams, safe or not, each once: very many, unless there are few streams."""
+    if len(streams) == 1:
+        yield Leaf(streams[0])
+        return
+    for parts in _partitions(streams):
+        if 1 < len(parts) <= (max_inputs or len(streams)):
+            for chosen in product(*(every_plan(part, max_inputs=max_inputs) for part in parts)):
+                yield Join(chosen)
+
+
+def _partitions(streams: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    if not streams:
+        yield ()
+        return
+    first, rest = streams[0], streams[1:]
+    for size in range(len(rest) + 1):
+        for chosen in combinations(rest, size):
+            others = tuple(stream for stream in rest if stream not in chosen)
+            for parts in _partitions(others):
+                yield ((first, *chosen), *parts)
 
 
 def safe_plans(query: JoinQuery, *, max_inputs: int | None = None) -> Iterator[Plan]:

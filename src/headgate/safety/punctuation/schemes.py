@@ -27,7 +27,7 @@ class SchemeSets:
 
 def minimal_schemes(query: JoinQuery, *, limit: int = 100) -> SchemeSets:
     """The smallest sets of the query's schemes that keep it safe, at most `limit` of them; none if it is unsafe."""
-    return _minimal(query.schemes, lambda kept: is_safe(query.with_schemes(kept)), limit)
+    return smallest_sets(query.schemes, lambda kept: is_safe(query.with_schemes(kept)), limit)
 
 
 def missing_schemes(
@@ -39,7 +39,7 @@ def missing_schemes(
     """
     offered = tuple(candidates) if candidates is not None else _column_schemes(query)
     new = [scheme for scheme in offered if scheme not in query.schemes]
-    return _minimal(new, lambda kept: is_safe(query.with_schemes((*query.schemes, *kept))), limit)
+    return smallest_sets(new, lambda kept: is_safe(query.with_schemes((*query.schemes, *kept))), limit)
 
 
 def useless_schemes(query: JoinQuery, *, limit: int = 100) -> frozenset[Scheme]:
@@ -61,9 +61,10 @@ def _column_schemes(query: JoinQuery) -> tuple[Scheme, ...]:
     return tuple(Scheme.on(*column) for column in sorted(query.partners))
 
 
-def _minimal(
+def smallest_sets(
     schemes: Iterable[Scheme], suffices: Callable[[Iterable[Scheme]], bool], limit: int
 ) -> SchemeSets:
+    """The sets of schemes that suffice and from which nothing can be left out, at most `limit` of them."""
     pool = tuple(dict.fromkeys(schemes))
     found: dict[frozenset[Scheme], None] = {}
     waiting: deque[frozenset[Scheme]] = deque([frozenset()])
