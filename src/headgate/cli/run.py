@@ -110,11 +110,11 @@ def run(
                 "strategy": strategy.value,
                 "drain": drain,
                 "shards": shards,
+                "rejects": None if rejects is None else str(rejects.absolute()),
             },
             master=master,
             checkpoint=checkpoint,
             overwrite=overwrite,
-            rejects=rejects,
             quiet=quiet,
             follow=follow,
         )
@@ -172,15 +172,12 @@ def _run_on_spark(
     master: str | None,
     checkpoint: Path | None,
     overwrite: bool,
-    rejects: Path | None,
     quiet: bool,
     follow: bool,
 ) -> None:
     """Runs queries on Spark, with a line of progress."""
     from headgate.runtime.spark.cluster import open_spark, require_spark
 
-    if rejects is not None:
-        raise InputError("--rejects is not there on Spark yet", remedy="use --engine local")
     chosen = session.chosen(names)
     require_spark()
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of

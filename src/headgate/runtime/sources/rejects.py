@@ -19,6 +19,10 @@ LONGEST_KEPT = 65_536
 _REMEDY = "correct the data, or set bad rows aside with --rejects FOLDER"
 
 
+Origin = Path | str
+"""What a row comes from: a file, or in words a place elsewhere."""
+
+
 @dataclass(frozen=True)
 class BadRow:
     """A row that cannot be read: where it stands, why, and its text as far as there is one.
@@ -27,7 +31,7 @@ class BadRow:
     cannot be read at all has neither.
     """
 
-    file: Path
+    file: Origin
     reason: str
     row: int | None = None
     line: int | None = None
@@ -100,7 +104,7 @@ class RejectState:
         try:
             used = target.exists() and (not target.is_dir() or any(target.iterdir()))
         except OSError as error:
-            raise _unwritable(target, error) from error
+            raise unwritable(target, error) from error
         if used:
             raise SetupError(
                 f"{target} has rejects of an earlier run",
@@ -109,7 +113,7 @@ class RejectState:
 
     @property
     def _folder(self) -> Path | None:
-        return None if self.policy.folder is None else self.policy.folder / _folder_name(self.name)
+        return None if self.policy.folder is None else self.policy.folder / folder_name(self.name)
 
     def refuse(self, rows: Sequence[BadRow]) -> None:
         """Sets bad rows aside, or raises for the first of them."""
@@ -118,7 +122,7 @@ class RejectState:
         if self.policy.stops:
             first = rows[0]
             raise DataError(first.cause, remedy=first.remedy or _REMEDY)
-        self._write(rows)
+        self._keep(rows)
         self.rows += len(rows)
 
     def refuse_file(self, file: Path, error: HeadgateError) -> None:
@@ -126,10 +130,10 @@ class RejectState:
         if self.policy.stops:
             raise error
         self.first_file_error = self.first_file_error or error
-        self._write([BadRow(file, error.cause)])
+        self._keep([BadRow(file, error.cause)])
         self.files += 1
 
-    def _write(self, rows: Sequence[BadRow]) -> None:
+    def _keep(self, rows: Sequence[BadRow]) -> None:
         folder = self._folder
         assert folder is not None
         try:
@@ -137,17 +141,17 @@ class RejectState:
             with (folder / "rejects.json").open("a", encoding="utf-8", errors="backslashreplace") as out:
                 out.writelines(row.as_json() + "\n" for row in rows)
         except OSError as error:
-            raise _unwritable(folder, error) from error
+            raise unwritable(folder, error) from error
 
 
-def _unwritable(folder: Path, error: OSError) -> SetupError:
+def unwritable(folder: Path, error: OSError) -> SetupError:
     return SetupError(
         f"cannot write rejects to {folder}: {error.strerror or error}",
         remedy="check the folder's permissions",
     )
 
 
-def _folder_name(name: str) -> str:
+def folder_name(name: str) -> str:
     """A stream's name as one folder: no separators, and nothing that means another folder or is hidden."""
     safe = quote(name, safe=" ")
     return f"%{ord(safe[0]):02X}{safe[1:]}" if safe[0] in "._" else safe

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
-from headgate.model.types import DATE, is_timestamp, spark_name
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.bytestream import unreadable
-from headgate.runtime.sources.conform import conform
 from headgate.runtime.sources.csv import CsvFormat
 from headgate.runtime.sources.files import find_files
+from headgate.runtime.sources.fitting import fit
 from headgate.runtime.sources.json import JsonFormat
-from headgate.runtime.sources.literals import Mask
 from headgate.runtime.sources.options import FileOptions, read_options
 from headgate.runtime.sources.parquet import ParquetFormat
 from headgate.runtime.sources.piece import Format, Piece
-from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, shown
+from headgate.runtime.sources.rejects import RejectPolicy, RejectState
 
 _CHUNK_BYTES = 1 << 28
 
@@ -61,6 +56,7 @@ class FileSource:
         rows_per_chunk: int,
         on_bad_row: RejectPolicy,
         only: Slice | None = None,
+        rejects: RejectState | None = None,
     ) -> None:
         if rows_per_chunk < 1:
             raise ValueError(f"a chunk has at least one row, not {rows_per_chunk}")
@@ -71,7 +67,7 @@ class FileSource:
         self._rows_per_chunk = rows_per_chunk
         self._stops = on_bad_row.stops
         self._format = _format(options, definition.columns, None if only is None else only.groups)
-        self._rejects = RejectState(on_bad_row, definition.name)
+        self._rejects = rejects or RejectState(on_bad_row, definition.name)
         self._state = ReadState()
 
     @property
@@ -140,39 +136,9 @@ class FileSource:
 
     def _good_rows(self, file: Path, piece: Piece) -> pl.DataFrame:
         """The rows of a piece that fit the declaration; the others are refused in the order in which they stand."""
-        failures: list[tuple[int, Mask]] = []
-        series: list[pl.Series] = []
-        for index, (column, array) in enumerate(zip(self.definition.columns, piece.columns, strict=True)):
-            converted, failed = conform(array, column.type, self._format.forms)
-            series.append(_series(converted, column))
-            if self._is_time(column) and converted.null_count:
-                # What does not convert is NULL by now, too.
-                failed = converted.is_null().to_numpy(zero_copy_only=False)
-            if failed is not None:
-                failures.append((index, failed))
-        frame = pl.DataFrame(series)
-        if not failures:
-            self._rejects.refuse(piece.broken)
-            return frame
-        failed = reduce(np.logical_or, [mask for _, mask in failures])
-        bad = np.flatnonzero(failed)
-        unfit = [
-            self._unfit(file, piece, failures, index) for index in bad[: 1 if self._stops else None].tolist()
-        ]
-        self._rejects.refuse(sorted([*piece.broken, *unfit], key=lambda each: each.row or 0))
-        return frame.filter(~pl.Series(failed))
-
-    def _unfit(self, file: Path, piece: Piece, failures: Sequence[tuple[int, Mask]], index: int) -> BadRow:
-        """What is wrong with a row in which some columns failed: the first of them."""
-        failed = next(column for column, mask in failures if mask[index])
-        column, place = self.definition.columns[failed], piece.place(index)
-        value = piece.columns[failed][index]
-        reason = _reason(value, column) if value.is_valid else "the event time is NULL"
-        text = place.text if place.text is not None else _written(value)
-        return BadRow(file, reason, place.row, place.line, column.name, text, self._format.advice(place))
-
-    def _is_time(self, column: Column) -> bool:
-        return isinstance(self.definition, StreamDef) and column.name == self.definition.time
+        frame, bad = fit(self.definition, self._format, file, piece, stops=self._stops)
+        self._rejects.refuse(bad)
+        return frame
 
 
 def open_source(
@@ -197,33 +163,3 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError as error:
         raise unreadable(file, error) from error
-
-
-def _series(array: pa.Array, column: Column) -> pl.Series:
-    series, target = pl.from_arrow(array), polars_type(column.type)
-    assert isinstance(series, pl.Series)
-    return (series if series.dtype == target else series.cast(target)).alias(column.name)
-
-
-def _reason(value: pa.Scalar, column: Column) -> str:
-    reason = f"{shown(_written(value))} is not of type {spark_name(column.type)}"
-    if column.type == DATE:
-        return f"{reason} (of the years 1 to 9999, such as 2025-01-31)"
-    if is_timestamp(column.type):
-        zone = "Z" if column.type.tz else ""
-        return (
-            f"{reason} (of the years 1 to 9999, such as 2025-01-31 23:59:59.5 or 2025-01-31T23:59:59{zone})"
-        )
-    return reason
-
-
-def _written(value: pa.Scalar) -> str:
-    """A value as text; also one that Python has no object for, such as a time after the year 9999."""
-    if pa.types.is_timestamp(value.type):
-        return f"{value.value} {value.type.unit} since 1970"
-    if pa.types.is_date(value.type):
-        return f"{value.value} {'days' if pa.types.is_date32(value.type) else 'ms'} since 1970"
-    try:
-        return str(value.as_py())
-    except (ValueError, OverflowError):
-        return str(value.type)

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame
 
 from headgate.model.errors import InputError
 from headgate.runtime.output import arrow_schema, safe_name
+from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.messages import decode, decode_table
 from headgate.runtime.spark.stage import Stage
 
@@ -51,6 +52,7 @@ class QueryFolder:
     late_streams: frozenset[str]
     """The streams whose late rows this query writes; others may read them too."""
     on_batch: Callable[[Mapping[str, Any]], None] = field(default=lambda metrics: None)
+    aside: Aside = field(default_factory=Aside)
 
     def __post_init__(self) -> None:
         for name in (self.stage.graph.query, *(f"_late/{stream}" for stream in self.late_streams)):
@@ -129,7 +131,11 @@ class QueryFolder:
         before = self.last_metrics()
         if not reports:
             return before or summed(self.stage, [])
-        return {**summed(self.stage, reports, before), "batches": batch + 1}
+        return {
+            **summed(self.stage, reports, before),
+            "batches": batch + 1,
+            "rejected_rows": self.aside.count(),
+        }
 
 
 def publish(staging: Path, output: Path, *, overwrite: bool) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql.functions import col, current_timestamp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
+from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.labels import shard_labels
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
@@ -32,11 +33,16 @@ def packed_frame(stage: Stage, name: str, rows: DataFrame, labels: tuple[int, ..
 
 
 def packed_units(
-    spark: SparkSession, stage: Stage, folder: Path, files_per_batch: int, labels: tuple[int, ...]
+    spark: SparkSession,
+    stage: Stage,
+    folder: Path,
+    files_per_batch: int,
+    labels: tuple[int, ...],
+    aside: Aside,
 ) -> DataFrame:
     """Streams read from files by the reading lists in a folder, packed."""
     lists = spark.readStream.format("text").option("maxFilesPerTrigger", files_per_batch).load(str(folder))
-    return lists.mapInArrow(_reading(stage, labels), TO_SHARD_DDL)
+    return lists.mapInArrow(_reading(stage, labels, aside), TO_SHARD_DDL)
 
 
 def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
@@ -85,9 +91,9 @@ def _packing(packer: Packer, labels: tuple[int, ...]) -> Any:
     return pack
 
 
-def _reading(stage: Stage, labels: tuple[int, ...]) -> Any:
+def _reading(stage: Stage, labels: tuple[int, ...], aside: Aside) -> Any:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in read_units(stage, batches):
+        for piece in read_units(stage, batches, aside):
             yield to_shards(piece, labels)
 
     return read

@@ -21,15 +21,17 @@ from headgate.optimize.optimize import Optimized
 from headgate.physical.lower import Strategy
 from headgate.physical.partition import route
 from headgate.plan.bind import BoundQuery
-from headgate.plan.catalog import StreamDef
+from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.engine import static_table
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_tables, whole
-from headgate.runtime.sources import FileSource, RejectPolicy
+from headgate.runtime.sources import FileSource
 from headgate.runtime.spark import pipeline
+from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.cluster import cores, first_line, translated
-from headgate.runtime.spark.folder import QueryFolder, check_free, publish
+from headgate.runtime.spark.folder import QueryFolder, check_free
+from headgate.runtime.spark.folder import publish as publish_folder
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
 from headgate.runtime.spark.units import UnitLog, batches_of, units_of
 
@@ -55,6 +57,8 @@ class SparkOptions:
     idle_ms: int | None = None
     future_us: int | None = None
     ordered: bool = True
+    rejects: str | None = None
+    """A folder for bad rows; without one, the first of them stops the query."""
 
 
 def make_stage(
@@ -71,8 +75,7 @@ def make_stage(
     given = dict(tables)
     for table in used_tables([ready]):
         if table.name not in given:
-            source = FileSource(table, base, rows_per_chunk=100_000, on_bad_row=RejectPolicy.stop())
-            given[table.name] = static_table(whole(source.chunks(), table))
+            given[table.name] = static_table(_read_table(table, base, options))
     used = {table.name: given[table.name] for table in used_tables([ready])}
     routes = route(ready.plan, optimized.best.edges, shards, {}, ready.graph.promises)
     clock = ClockOptions(options.ordered, options.idle_ms, options.future_us)
@@ -80,6 +83,16 @@ def make_stage(
     for stream in stage.streams:
         require_time(stream)
     return stage
+
+
+def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFrame:
+    """All rows of a table's files."""
+    aside = Aside(options.rejects, frozenset([table.name]))
+    refused = aside.state(table.name)
+    source = FileSource(table, base, rows_per_chunk=100_000, on_bad_row=aside.policy, rejects=refused)
+    rows = whole(source.chunks(), table)
+    publish(refused, TABLE)
+    return rows
 
 
 def stages_of(
@@ -120,8 +133,8 @@ def run_to_folder(
             wait(run.start(spark, {"availableNow": True}))
             metrics[run.stage.graph.query] = run.folder.finish()
         if place.checkpoint is None:
-            publish(runs[0].folder.root, place.output, overwrite=place.overwrite)
-    return RunSummary(metrics, 0)
+            publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
+    return RunSummary(metrics, _rejected(metrics))
 
 
 def follow(
@@ -151,8 +164,12 @@ def follow(
         stack.close()
         metrics = {run.stage.graph.query: run.folder.finish() for run in runs}
         if place.checkpoint is None:
-            publish(runs[0].folder.root, place.output, overwrite=place.overwrite)
-        return RunSummary(metrics, 0)
+            publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
+        return RunSummary(metrics, _rejected(metrics))
+
+
+def _rejected(metrics: Mapping[str, Mapping[str, Any]]) -> int:
+    return sum(each.get("rejected_rows", 0) for each in metrics.values())
 
 
 @dataclass
@@ -208,10 +225,13 @@ def _runs(
         runs = []
         for stage in stages:
             checkpoint = root / stage.graph.query
-            mine = frozenset(each.name for each in stage.streams) - reported
-            reported |= mine
-            folder = QueryFolder(output, stage, mine, place.on_batch)
-            folder.prepare(fresh=claim(checkpoint, stage), overwrite=place.overwrite)
+            streams = frozenset(each.name for each in stage.streams) - reported
+            aside = Aside(options.rejects, (streams | stage.tables.keys()) - reported)
+            reported |= aside.names
+            folder = QueryFolder(output, stage, streams, place.on_batch, aside)
+            fresh = claim(checkpoint, stage)
+            folder.prepare(fresh=fresh, overwrite=place.overwrite)
+            aside.prepare(fresh=fresh)
             log = UnitLog(checkpoint / "headgate" / "units", stage.streams, tasks)
             runs.append(_Run(stage, base, checkpoint, log, folder))
         yield runs
@@ -229,7 +249,7 @@ def start_query(
     log.folder.mkdir(parents=True, exist_ok=True)
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
-        packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels)
+        packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels, folder.aside)
         answer = pipeline.answers(stage, [packed], labels)
         return (
             answer.writeStream.foreachBatch(folder.write)

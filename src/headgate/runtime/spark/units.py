@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources import RejectPolicy
 from headgate.runtime.sources.source import FileSource, Slice
+from headgate.runtime.spark.aside import Aside, publish
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.stage import Stage
@@ -167,24 +168,33 @@ def _line(unit: Unit, order: int) -> str:
     return json.dumps(entry)
 
 
-def read_units(stage: Stage, lists: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, Message]]]:
+def read_units(
+    stage: Stage, lists: Iterable[pa.RecordBatch], aside: Aside
+) -> Iterator[list[tuple[int, Message]]]:
     """All messages of what the lines of some lists name."""
     entries = [json.loads(line) for batch in lists for line in batch.column(0).to_pylist()]
     named = [entry for entry in entries if "file" in entry]
     for order in sorted({entry["order"] for entry in named}):
         mine = [entry for entry in named if entry["order"] == order]
         stream = next(each for each in stage.streams if each.name == mine[0]["stream"])
-        yield from Packer(stage, stream).messages(_rows(stream, mine), order)
+        yield from Packer(stage, stream).messages(_rows(stream, mine, aside), order)
     if any(entry.get("end") for entry in entries):
         yield from pack_end(stage, [pa.record_batch({"end": [True]})])
 
 
-def _rows(stream: StreamDef, entries: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-    for entry in entries:
+def _rows(stream: StreamDef, entries: Sequence[Mapping[str, Any]], aside: Aside) -> Iterator[pa.RecordBatch]:
+    for number, entry in enumerate(entries):
         groups = entry.get("groups")
         only = Slice(Path(entry["file"]), (groups[0], groups[1]) if groups else None)
+        refused = aside.state(stream.name)
         source = FileSource(
-            stream, only.file.parent, rows_per_chunk=READ_ROWS, on_bad_row=RejectPolicy.stop(), only=only
+            stream,
+            only.file.parent,
+            rows_per_chunk=READ_ROWS,
+            on_bad_row=aside.policy,
+            only=only,
+            rejects=refused,
         )
         for chunk in source.chunks():
             yield from chunk.to_arrow().to_batches()
+        publish(refused, f"{entry['order']:08d}-{number:03d}")

@@ -17,6 +17,7 @@ from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.workload import WINDOW_SECONDS, Workload, batch_rows
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark import pipeline
+from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
 from headgate.runtime.spark.units import Unit, UnitLog
@@ -101,7 +102,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     )
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
-        packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels)
+        packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels, Aside())
         return pipeline.unpacked(stage, pipeline.answers(stage, [packed], labels))
 
 

@@ -1,0 +1,105 @@
+"""`--rejects` on Spark: bad rows are set aside once, with their reasons, and counted; without it the first stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from tests.spark.shards import stage_of
+
+from headgate.model.errors import DataError, InputError, SetupError
+from headgate.runtime.spark.aside import Aside
+from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.units import read_units
+from headgate.session import Session
+
+QUERY = """
+CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING json OPTIONS (path 's');
+CREATE TABLE names (k BIGINT, name STRING) USING csv OPTIONS (path 'names.csv', header 'true');
+CREATE QUERY q AS SELECT ISTREAM(s.k, names.name) FROM s [RANGE 5 SECONDS], names WHERE s.k = names.k;
+CREATE QUERY r AS SELECT ISTREAM(k) FROM s [RANGE 5 SECONDS];
+"""
+GOOD = '{"ts": "2026-01-01T00:00:0%d", "k": %d}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "q.cql").write_text(QUERY)
+    (tmp_path / "names.csv").write_text("k,name\n1,one\nx,two\n3,three\n")
+    (tmp_path / "s" / "a.json").write_text(f'{GOOD % (1, 1)}\n{{"ts": "soon", "k": 2}}\n{GOOD % (2, 3)}\n')
+    (tmp_path / "s" / "b.json").write_text(f'{GOOD % (3, 1)}\nnothing\n{{"ts": null, "k": 2}}\n')
+    return tmp_path
+
+
+def rejected(folder: Path, name: str) -> list[dict[str, Any]]:
+    files = sorted((folder / "bad" / name).glob("*.json"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def run(spark: Any, folder: Path, **options: Any) -> Any:
+    session = Session.from_file(folder / "q.cql")
+    place = Place(folder / options.pop("output", "out"), options.pop("checkpoint", None))
+    return run_to_folder(spark, session.chosen(None), folder, SparkOptions(**options), place)
+
+
+@pytest.mark.spark
+def test_bad_rows_are_set_aside_with_their_reasons(spark: Any, folder: Path) -> None:
+    summary = run(spark, folder, rejects=str(folder / "bad"), checkpoint=folder / "state", shards=2)
+    found = rejected(folder, "s")
+    assert [(Path(each["file"]).name, each["row"], each["column"]) for each in found] == [
+        ("a.json", 2, "ts"),
+        ("b.json", 2, None),
+        ("b.json", 3, "ts"),
+    ]
+    assert "'soon' is not of type TIMESTAMP" in found[0]["reason"]
+    assert [each["row"] for each in rejected(folder, "names")] == [2]
+    # Two queries read the stream; its bad rows are there once.
+    assert [summary.metrics[name]["rejected_rows"] for name in "qr"] == [4, 0]
+    assert summary.rejected_rows == 4
+    rows = pl.read_parquet(folder / "out" / "q" / "*.parquet").sort("_time")
+    assert rows.select("k", "name").rows() == [(1, "one"), (3, "three"), (1, "one")]
+    # A run that goes on from its checkpoint adds what is new; a new run does not mix with an old one.
+    (folder / "s" / "c.json").write_text(f"{GOOD % (9, 1)}\n[]\n")
+    summary = run(spark, folder, rejects=str(folder / "bad"), checkpoint=folder / "state", shards=2)
+    assert summary.rejected_rows == 5
+    with pytest.raises(SetupError, match="rejects of an earlier run"):
+        run(spark, folder, rejects=str(folder / "bad"), checkpoint=folder / "other", output="other_out")
+
+
+@pytest.mark.spark
+def test_the_first_bad_row_stops_the_run(spark: Any, folder: Path) -> None:
+    (folder / "names.csv").write_text("k,name\n1,one\n")
+    with pytest.raises(DataError, match=r"a\.json, row 2.*'soon'.*") as stopped:
+        run(spark, folder)
+    assert stopped.value.remedy is not None
+    assert "--rejects" in stopped.value.remedy
+
+
+def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
+    stage = stage_of(QUERY, "r", {}, shards=1)
+    entry = {"stream": "s", "order": 7, "file": str(folder / "s" / "b.json")}
+    lists = [pa.record_batch({"value": [json.dumps(entry)]})]
+    aside = Aside(str(folder / "bad"), frozenset(["s"]))
+    for _ in range(2):
+        assert list(read_units(stage, lists, aside))
+        assert aside.count() == 2
+        assert len(rejected(folder, "s")) == 2
+    (folder / "bad" / "s" / ".left-by-a-killed-task").touch()
+    aside.prepare(fresh=False)
+    assert [each.name for each in (folder / "bad" / "s").iterdir()] == ["rejects-00000007-000-2.json"]
+
+
+def test_a_file_that_cannot_be_read_is_set_aside_too(folder: Path) -> None:
+    stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
+    entry = {"stream": "s", "order": 0, "file": str(folder / "s" / "b.json")}
+    lists = [pa.record_batch({"value": [json.dumps(entry)]})]
+    aside = Aside(str(folder / "bad"), frozenset(["s"]))
+    list(read_units(stage, lists, aside))
+    assert aside.count() == 1
+    with pytest.raises(InputError, match="Parquet magic"):
+        list(read_units(stage, lists, Aside()))
