@@ -18,9 +18,10 @@ from tests.spark.shards import stage_of
 from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.folder import QueryFolder
+from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import start_query, wait
 from headgate.runtime.spark.stage import Stage
-from headgate.runtime.spark.units import Unit, UnitLog
+from headgate.runtime.spark.units import Unit
 
 
 def output_on_spark(

@@ -18,7 +18,7 @@ from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
 from headgate.runtime.spark.shard import advance
 from headgate.runtime.spark.stage import ClockOptions
-from headgate.runtime.spark.units import Slice, Unit, UnitLog, batches_of
+from headgate.runtime.spark.units import Slice, Unit, batches_of
 from headgate.safety.promise import Promise
 
 TEXT = """
@@ -145,18 +145,6 @@ def test_streams_advance_together() -> None:
         ["a0", "a1", "a2", "a3", "b0"],
         ["a4", "a5", "a6", "a7", "b1"],
     ]
-
-
-def test_lists_come_in_the_order_of_their_times(tmp_path: Path) -> None:
-    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    log = UnitLog(tmp_path, stage.streams, 2)
-    units = [[Unit("s", Slice(tmp_path / f"s{n}"), 1)] for n in range(3)]
-    log.add(units[:2], end=False)
-    log.add(units[2:], end=True)
-    files = sorted(tmp_path.glob("*.json"))
-    assert len(files) == 3 * log.files_per_batch
-    assert sorted(files, key=lambda file: file.stat().st_mtime_ns // 1_000_000) == files
-    assert log.known() == {str(tmp_path / f"s{n}") for n in range(3)}
 
 
 def test_stages_differ_by_their_streams_too() -> None:

@@ -23,6 +23,8 @@ from headgate.safety.verdict import Verdict
 from headgate.session import Session
 
 BATCH_ROWS = 4_000
+_QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Half a minute is too short for the JVM's second compiler: it would take a third of the processor's time."""
 
 
 @dataclass
@@ -106,7 +108,7 @@ def run_demo_on_spark(
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder  # noqa: PLC0415
 
     state = DemoState()
-    spark = open_spark(master)
+    spark = open_spark(master, _QUICK_START)
     begun = perf_counter()
 
     def on_batch(metrics: Mapping[str, Any]) -> None:

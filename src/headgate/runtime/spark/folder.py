@@ -3,7 +3,7 @@
 ```
 DIR/<query>/part-00003-00001.parquet   rows of micro-batch 3, from one task
 DIR/<query>/metrics.json               what the run has done up to the last micro-batch
-DIR/<query>/.batches/00003.json        micro-batch 3 is complete: its files, and the metrics after it
+DIR/<query>/.batches/00003.json        micro-batch 3 is complete, with the metrics after it; the last are kept
 DIR/_late/<stream>/part-…              late rows
 ```
 
@@ -42,6 +42,9 @@ _WRITTEN = pa.schema(
     ]
 )
 
+_KEPT_NOTES = 100
+"""Spark may repeat its last micro-batch, never one so long ago."""
+
 
 @dataclass
 class QueryFolder:
@@ -60,6 +63,7 @@ class QueryFolder:
         self.folder = self.root / self.stage.graph.query
         self.notes = self.folder / ".batches"
         self.staging = self.folder / ".staging"
+        self._last: dict[str, Any] | None = None
 
     def prepare(self, *, fresh: bool, overwrite: bool) -> None:
         """Makes the folder; a fresh run finds it empty or does not start."""
@@ -69,6 +73,9 @@ class QueryFolder:
                 shutil.rmtree(self.folder)
             self.notes.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self.staging, ignore_errors=True)
+            for old in self._notes()[:-_KEPT_NOTES]:
+                old.unlink()
+            self._last = None
         except OSError as error:
             raise InputError(
                 f"cannot write to {self.folder}: {error.strerror or error}", remedy="choose another --output"
@@ -84,6 +91,8 @@ class QueryFolder:
             metrics = self._metrics(written, batch)
             _put(note, {"rows": sum(row.rows for row in written if row.kind == "rows"), "metrics": metrics})
             _put(self.folder / "metrics.json", metrics)
+            (self.notes / f"{batch - _KEPT_NOTES:05d}.json").unlink(missing_ok=True)
+            self._last = metrics
             self.on_batch(metrics)
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -100,8 +109,14 @@ class QueryFolder:
         return metrics
 
     def last_metrics(self) -> dict[str, Any]:
-        notes = sorted(self.notes.glob("*.json"))
-        return dict(json.loads(notes[-1].read_text())["metrics"]) if notes else {}
+        if self._last is None:
+            notes = self._notes()
+            self._last = dict(json.loads(notes[-1].read_text())["metrics"]) if notes else {}
+        return self._last
+
+    def _notes(self) -> list[Path]:
+        """The notes in the order of their micro-batches."""
+        return sorted(self.notes.glob("*.json"), key=lambda each: int(each.stem))
 
     def _schemas(self) -> dict[str, pa.Schema]:
         graph = self.stage.graph
@@ -116,6 +131,8 @@ class QueryFolder:
         """Moves files to their names; what an interrupted attempt left under such names is replaced."""
         targets = {self.folder: "rows", **{self.root / "_late" / s: s for s in self.late_streams}}
         for folder in targets:
+            if not (folder / f"part-{batch:05d}-00000.parquet").exists():
+                continue
             for old in folder.glob(f"part-{batch:05d}-*.parquet"):
                 old.unlink()
         counts: dict[Path, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,12 @@ def packed_units(
     spark: SparkSession,
     stage: Stage,
     folder: Path,
-    files_per_batch: int,
+    options: Mapping[str, str],
     labels: tuple[int, ...],
     aside: Aside,
 ) -> DataFrame:
     """Streams read from files by the reading lists in a folder, packed."""
-    lists = spark.readStream.format("text").option("maxFilesPerTrigger", files_per_batch).load(str(folder))
+    lists = spark.readStream.format("text").options(**options).load(str(folder))
     return lists.mapInArrow(_reading(stage, labels, aside), TO_SHARD_DDL)
 
 

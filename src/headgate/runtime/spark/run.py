@@ -32,8 +32,9 @@ from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.cluster import cores, first_line, translated
 from headgate.runtime.spark.folder import QueryFolder, check_free
 from headgate.runtime.spark.folder import publish as publish_folder
+from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
-from headgate.runtime.spark.units import UnitLog, batches_of, units_of
+from headgate.runtime.spark.units import batches_of, units_of
 
 FILE_FORMATS = ("parquet", "csv", "json")
 
@@ -190,6 +191,7 @@ class _Run:
         }
         if any(units.values()):
             self.log.add(batches_of(units, options.batch_rows), end=end)
+        self.log.gather()
 
     def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> Any:
         return start_query(spark, self.stage, self.log, self.checkpoint, self.folder, trigger)
@@ -249,7 +251,7 @@ def start_query(
     log.folder.mkdir(parents=True, exist_ok=True)
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
-        packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels, folder.aside)
+        packed = pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, folder.aside)
         answer = pipeline.answers(stage, [packed], labels)
         return (
             answer.writeStream.foreachBatch(folder.write)

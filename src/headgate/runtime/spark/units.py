@@ -5,16 +5,15 @@ files of JSON lines, as many for each micro-batch as tasks run at once, each nam
 file source keeps track of the lists, so a micro-batch that is replayed reads the same files again.
 
 ```
-CHECKPOINT/headgate/units/000000-0.json   {"stream": "bids", "order": 0, "file": "…/bids-0.parquet", "groups": [0, 4]}
-CHECKPOINT/headgate/units/000000-1.json   {"stream": "items", "order": 1, "file": "…/items-0.parquet"}
-CHECKPOINT/headgate/units/000001-0.json   {"stream": "bids", …} {"end": true}
+000000-0.json   {"stream": "bids", "order": 0, "file": "…/bids-0.parquet", "groups": [0, 4]}
+000000-1.json   {"stream": "items", "order": 1, "file": "…/items-0.parquet"}
+000001-0.json   {"stream": "bids", …} {"end": true}
 ```
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +31,6 @@ from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.stage import Stage
 
 READ_ROWS = 250_000
-_TICK_NS = 2_000_000
-"""Spark takes files in the order of their times, which it knows to the millisecond."""
 
 
 @dataclass(frozen=True)
@@ -92,76 +89,8 @@ def batches_of(streams: Mapping[str, Sequence[Unit]], batch_rows: int) -> list[l
     return [batch for batch in batches if batch]
 
 
-class UnitLog:
-    """The reading lists of a run, in a folder of its checkpoint."""
-
-    def __init__(self, folder: Path, streams: Sequence[StreamDef], tasks: int) -> None:
-        self.folder = folder
-        self._streams = [stream.name for stream in streams]
-        self._each = max(1, tasks // max(1, len(streams)))
-        self._known: set[str] | None = None
-
-    @property
-    def files_per_batch(self) -> int:
-        return self._each * max(1, len(self._streams))
-
-    def known(self) -> frozenset[str]:
-        """The files that are in a list already."""
-        if self._known is None:
-            files = sorted(self.folder.glob("*.json"))
-            entries = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-            self._known = {entry["file"] for entry in entries if "file" in entry}
-        return frozenset(self._known)
-
-    def add(self, batches: Iterable[Sequence[Unit]], *, end: bool) -> int:
-        """Appends micro-batches, and then the end of all streams if that is meant; says how many there are now."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        written = sorted(self.folder.glob("*.json"))
-        number = int(written[-1].name.partition("-")[0]) + 1 if written else 0
-        order = number * self.files_per_batch
-        latest = max((each.stat().st_mtime_ns for each in written), default=0)
-        planned = [[*batch] for batch in batches]
-        self._known = None
-        if end and not planned:
-            planned = [[]]
-        for batch in planned:
-            lists = [
-                [_line(unit, order + place) for unit in units]
-                for place, units in enumerate(self._lists(batch))
-            ]
-            if end and batch is planned[-1]:
-                # In the file that is written last: an interrupted list has no end.
-                lists[-1].append(json.dumps({"end": True}))
-            for place, lines in enumerate(lists):
-                latest = self._write(f"{number:06d}-{place:04d}.json", lines or ["{}"], latest)
-            number, order = number + 1, order + len(lists)
-        return number
-
-    def _lists(self, batch: Sequence[Unit]) -> list[list[Unit]]:
-        """A micro-batch's units as one list for each task: consecutive units of one stream, of about equal size."""
-        lists: list[list[Unit]] = []
-        for stream in self._streams:
-            mine = [unit for unit in batch if unit.stream == stream]
-            parts: list[list[Unit]] = [[] for _ in range(self._each)]
-            whole, before = sum(unit.rows for unit in mine), 0.0
-            for unit in mine:
-                middle = (before + unit.rows / 2) / whole
-                parts[min(self._each - 1, int(middle * self._each))].append(unit)
-                before += unit.rows
-            lists += parts
-        return lists
-
-    def _write(self, name: str, lines: Sequence[str], latest: int) -> int:
-        """Writes a list under a time after all others', in one move."""
-        hidden = self.folder / f".{name}"
-        hidden.write_text("\n".join(lines) + "\n")
-        time = max(hidden.stat().st_mtime_ns, latest + _TICK_NS)
-        os.utime(hidden, ns=(time, time))
-        hidden.rename(self.folder / name)
-        return time
-
-
-def _line(unit: Unit, order: int) -> str:
+def line_of(unit: Unit, order: int) -> str:
+    """A unit as a line of a list."""
     entry: dict[str, Any] = {"stream": unit.stream, "order": order, "file": str(unit.slice.file.absolute())}
     if unit.slice.groups is not None:
         entry["groups"] = list(unit.slice.groups)

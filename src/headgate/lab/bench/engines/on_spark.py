@@ -19,8 +19,9 @@ from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
+from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
-from headgate.runtime.spark.units import Unit, UnitLog
+from headgate.runtime.spark.units import Unit
 from headgate.session import Session
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -102,7 +103,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     )
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
-        packed = pipeline.packed_units(spark, stage, log.folder, log.files_per_batch, labels, Aside())
+        packed = pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, Aside())
         return pipeline.unpacked(stage, pipeline.answers(stage, [packed], labels))
 
 
