@@ -32,6 +32,10 @@ class Punctuated:
     keys: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
     """Columns with at most `APART` rows between equal values, because a value is used for a few rounds only."""
+    ordered: tuple[str, ...] = ()
+    """Columns in order up to `APART` rows, because values of an earlier band do not come again."""
+    refers: tuple[tuple[str, str], ...] = ()
+    """Columns, and the stream whose column of the same name is a key, that has come when they do or soon after."""
 
     def declared(self, name: str) -> str:
         flags = "".join(f", p{number} BOOLEAN" for number in range(len(self.schemes)))
@@ -42,6 +46,11 @@ class Punctuated:
         ]
         words += [f"KEY ({', '.join(key)})" for key in self.keys]
         words += [f"CLUSTERED BY ({', '.join(each)}) WITHIN {APART} ROWS" for each in self.clusters]
+        words += [f"ORDERED BY ({each}) WITHIN {APART} ROWS" for each in self.ordered]
+        words += [
+            f"FOREIGN KEY ({each}) REFERENCES {parent} ({each}) WITHIN {APART} ROWS"
+            for each, parent in self.refers
+        ]
         other = {"s1": "s2", "s2": "s1"}.get(name)
         words += [
             f"FOREIGN KEY ({', '.join(each)}) REFERENCES {other} ({', '.join(each)}) WITHIN 99 ROWS"

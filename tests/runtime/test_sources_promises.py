@@ -147,3 +147,21 @@ def test_a_row_that_fails_a_check_that_a_query_relies_on_is_late() -> None:
     assert [row["k"] for row in few.to_dicts()] == ["a", None, "b"]
     assert few.metrics.late_rows == 1
     assert session.query("all_rows").run().table.num_rows == 4
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.integers(0, 20), st.just(0), st.just(False)), max_size=25),
+    st.integers(0, 4),
+    st.integers(1, 5),
+)
+def test_a_row_out_of_order_is_one_that_is_less_than_a_row_too_long_ago(
+    rows: list[tuple[int | None, int, bool]], within: int, step: int
+) -> None:
+    expected = [
+        place
+        for place, (value, _, _) in enumerate(rows)
+        if value is not None
+        and any(other is not None and other > value for other, _, _ in rows[: max(0, place - within)])
+    ]
+    order = Promise("s", ("a",), None, "constraint", within, ordered=True)
+    assert broken(order, rows, step=step) == expected

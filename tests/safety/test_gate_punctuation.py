@@ -147,15 +147,51 @@ def test_nothing_is_dropped_while_another_input_ends_rows() -> None:
     assert "can end early" in state(found, "join", "s").reason
 
 
-def test_constraints_that_nothing_uses_are_named_and_bound_nothing() -> None:
+def test_monitoring_bounds_nothing() -> None:
     found = verdict(
-        streams("s(a)", "t(a) ORDERED BY (a) WITHIN 10 ROWS CLUSTERED BY (a) WITHIN AUTO")
+        streams("s(a)", "t(a) ORDERED BY (a) WITHIN AUTO CLUSTERED BY (a) WITHIN AUTO")
         + "CREATE QUERY q AS SELECT s.a FROM s, t WHERE s.a = t.a;"
     )
     assert causes(found)["s"] == "none"
     reason = state(found, "join", "s").reason
-    assert "ORDERED BY (a) WITHIN 10 ROWS is not used to drop rows yet" in reason
+    assert "ORDERED BY (a) WITHIN AUTO asks for monitoring, which proves nothing" in reason
     assert "CLUSTERED BY (a) WITHIN AUTO asks for monitoring, which proves nothing" in reason
+
+
+@pytest.mark.parametrize("order", ["a", "a, b"])
+def test_rows_of_others_go_when_an_ordered_stream_has_gone_beyond_them(order: str) -> None:
+    ordered = f"ORDERED BY ({order}) WITHIN 10 ROWS"
+    found = verdict(
+        streams(f"s(a, b) {ordered}", f"t(a, b) {ordered}")
+        + "CREATE QUERY q AS SELECT s.a, COUNT(*) AS n FROM s, t WHERE s.a = t.a GROUP BY s.a;"
+    )
+    assert causes(found) == {"s": "constraint", "t": "constraint"}
+    assert causes(found, "aggregate") == {"s, t": "constraint"}
+    assert state(found, "join", "s").reason == (
+        "a row of s is dropped when t has gone beyond t.a = s.a (ORDERED BY (a) WITHIN 10 ROWS)"
+    )
+    assert state(found, "punctuations", "s").reason == (
+        "its last 10 values are remembered, and the greatest before them"
+    )
+
+
+def test_an_order_bounds_the_others_and_not_its_own_stream() -> None:
+    found = verdict(
+        streams("s(a)", "t(a) ORDERED BY (a) WITHIN 10 ROWS")
+        + "CREATE QUERY q AS SELECT s.a FROM s, t WHERE s.a = t.a;"
+    )
+    assert causes(found) == {"s": "constraint", "t": "none"}
+
+
+def test_a_reference_bounds_the_row_that_refers_and_not_the_one_referred_to() -> None:
+    """RIDS(k) reduces what waits of the parent, and nothing of the child (k-Mon document, table 2)."""
+    query = "CREATE QUERY q AS SELECT gain FROM items i, bids b WHERE i.item = b.item;"
+    referring = "bids(item, gain) FOREIGN KEY (item) REFERENCES items (item) WITHIN 5 ROWS"
+    found = verdict(streams("items(item) KEY (item)", referring) + query)
+    assert causes(found) == {"i": "none", "b": "constraint"}
+    unkeyed = verdict(streams("items(item)", referring) + query)
+    assert causes(unkeyed) == {"i": "none", "b": "none"}
+    assert "only if items (item) is a KEY" in state(unkeyed, "join", "i").reason
 
 
 def test_clustered_values_are_closed_when_others_have_come_if_all_values_do_come() -> None:
@@ -179,7 +215,9 @@ def test_a_key_says_what_it_cannot_promise() -> None:
     assert state(unsure, "join", "b").reason.endswith("one whose row never comes stays")
     referring = "bids(item, gain) FOREIGN KEY (item) REFERENCES items (item) WITHIN 5 ROWS"
     sure = verdict(streams("items(item) KEY (item)", referring) + query)
-    assert state(sure, "join", "b").reason.endswith("has come (KEY (item))")
+    assert state(sure, "join", "b").reason.endswith(
+        "has come (KEY (item)) or can come no more, 5 rows of i after it (FOREIGN KEY)"
+    )
 
 
 def test_values_of_distinct_are_closed() -> None:

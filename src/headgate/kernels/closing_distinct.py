@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from headgate.kernels.distinct import Distinct, DistinctState
-from headgate.kernels.state.heard import Heard, closed_by_all, listed
+from headgate.kernels.state.heard import Heard, closed_by_all, not_by_all
 from headgate.kernels.state.store import prefixed, under
 from headgate.kernels.state.table import Tables
 from headgate.model.batch import Batch
@@ -46,16 +46,16 @@ class ClosingDistinctState:
 
 @dataclass(frozen=True)
 class ClosingDistinct:
-    """`distinct`, and `inputs` that close values of `keys`, some of its columns."""
+    """`distinct`, and inputs that close values of `keys`, some of its columns; those `below`, all lesser ones."""
 
     distinct: Distinct
     keys: tuple[str, ...]
-    inputs: int
+    below: tuple[bool, ...]
 
     def initial(self) -> ClosingDistinctState:
         schema = {key: self.distinct.schema[key] for key in self.keys}
         return ClosingDistinctState(
-            self.distinct.initial(), tuple(Heard.nothing(schema) for _ in range(self.inputs))
+            self.distinct.initial(), tuple(Heard.nothing(schema, below=each) for each in self.below)
         )
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingDistinctState:
@@ -75,16 +75,19 @@ class ClosingDistinct:
         closed = [batch.frame for batch in inputs[1:]]
         heard = tuple(each.hear(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
         since = state.since + sum(frame.height for frame in closed)
+        if any(self.below):
+            # One value closes many, so what there is to forget follows the rows.
+            since += inputs[0].height
         after = ClosingDistinctState(values, heard, since, state.kept)
         return (self._swept(after, clock) if since >= max(_FEW, state.kept) else after), said
 
     def _swept(self, state: ClosingDistinctState, clock: Clock) -> ClosingDistinctState:
-        shared, heard = closed_by_all(state.heard, clock)
+        heard = not_by_all(state.heard, clock)
         parts = dict(state.values.tables.parts)
         live = 0
         for name, table in parts.items():
             rows = table.live_rows()
-            gone = listed(rows, self.keys, shared, self.keys)
+            gone = closed_by_all(state.heard, rows, self.keys)
             if gone.any():
                 parts[name] = table.only(rows.filter(~gone), clock.upto)
             live += parts[name].live

@@ -39,18 +39,26 @@ _AT = "_at"
 
 @dataclass(frozen=True)
 class ClosingInput:
-    """An input that brings closed values of one of the joined inputs, under that input's column names."""
+    """An input that brings closed values of one of the joined inputs, under that input's column names.
+
+    With `below`, all lesser values are closed and not the value itself.
+    """
 
     member: int
     schema: Mapping[str, pl.DataType]
+    below: bool = False
 
 
 @dataclass(frozen=True)
 class ChainStep:
-    """A closing, and the columns whose values it must have closed, in the order of its own columns."""
+    """A closing, and the columns whose values it must have closed, in the order of its own columns.
+
+    Or else the closing `aged`, the instant of birth of the chain's row.
+    """
 
     closing: int
     values: tuple[str, ...]
+    aged: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Purge:
     lifespan: int
 
     def initial(self) -> Purging:
-        return Purging(tuple(Heard.nothing(closing.schema) for closing in self.closings))
+        return Purging(tuple(Heard.nothing(each.schema, below=each.below) for each in self.closings))
 
     @cached_property
     def members(self) -> frozenset[int]:
@@ -102,7 +110,7 @@ class Purge:
     ) -> tuple[tuple[Store, ...], Purging]:
         """The stores and punctuations without what can be forgotten at the end of the step."""
         kept = list(stores)
-        heard = [each.frame for each in purging.heard]
+        heard = purging.heard
         for chain in self.chains:
             live = _live(kept, clock.upto)
             store = kept[chain.member]
@@ -113,8 +121,8 @@ class Purge:
                 kept[chain.member] = _of_rows(store, rows_where(rows, ~gone), clock)
         needed = self._needed(heard, _live(kept, clock.upto))
         after = tuple(
-            each.only(frame.filter(keep), clock)
-            for each, frame, keep in zip(purging.heard, heard, needed, strict=True)
+            each if each.below else each.only(each.frame.filter(keep), clock)
+            for each, keep in zip(heard, needed, strict=True)
         )
         left = sum(kept[member].rows for member in self.members) + sum(each.rows for each in after)
         return tuple(kept), Purging(after, 0, left)
@@ -124,7 +132,7 @@ class Purge:
         chain: Chain,
         rows: pl.DataFrame,
         live: Live,
-        heard: Sequence[pl.DataFrame],
+        heard: Sequence[Heard],
         equalities: Sequence[EqualityClass],
     ) -> Mask:
         """Which rows can take part in no new result."""
@@ -133,7 +141,9 @@ class Purge:
         found = rows.with_row_index(_AT)
         for number, step in enumerate(chain.steps):
             closing = self.closings[step.closing]
-            closed = listed(found, step.values, heard[step.closing], tuple(closing.schema))
+            closed = heard[step.closing].closes(found, step.values)
+            if step.aged is not None:
+                closed |= heard[step.aged].closes(found, [BORN])
             stays[found.filter(~closed)[_AT].to_numpy()] = True
             found = rows_where(found, ~stays[found[_AT].to_numpy()])
             if number == len(chain.steps) - 1 and chain.closes_all:
@@ -142,20 +152,23 @@ class Purge:
             seen.add(closing.member)
             later = {name for each in chain.steps[number + 1 :] for name in each.values}
             later.update(name for each in equalities for _, name in each)
+            if any(each.aged is not None for each in chain.steps[number + 1 :]):
+                later.add(BORN)
             found = found.select(name for name in found.columns if name == _AT or name in later).unique()
         stays[found[_AT].to_numpy()] = True
         return ~stays
 
-    def _needed(self, heard: Sequence[pl.DataFrame], live: Live) -> list[pl.Series]:
+    def _needed(self, heard: Sequence[Heard], live: Live) -> list[pl.Series]:
         """For each closing, which of its values something still needs."""
-        stored = [_stored(frame, each, live) for frame, each in zip(heard, self.forgetting, strict=True)]
         needed = []
-        for number, (frame, keep, each) in enumerate(zip(heard, stored, self.forgetting, strict=True)):
+        for number, (said, each) in enumerate(zip(heard, self.forgetting, strict=True)):
+            frame = said.frame
+            keep = _stored(frame, each, live)
             if each.by:
                 open_ = pl.Series([False]).new_from_index(0, frame.height)
                 for other, places in each.by:
                     mine = [self._columns(number)[place] for place in places]
-                    open_ |= ~listed(frame, mine, heard[other], self._columns(other))
+                    open_ |= ~heard[other].closes(frame, mine)
                 needed.append(keep | open_)
             else:
                 # The newest that no stored row needs are kept for a while, in case one comes that does.
@@ -164,16 +177,19 @@ class Purge:
                 needed.append(keep | pl.Series(newest))
         return self._mutual(heard, needed)
 
-    def _mutual(self, heard: Sequence[pl.DataFrame], needed: list[pl.Series]) -> list[pl.Series]:
+    def _mutual(self, heard: Sequence[Heard], needed: list[pl.Series]) -> list[pl.Series]:
         """A value that a kept value of another closing waits for has to be kept as well."""
+        frames = [each.frame for each in heard]
         changed = True
         while changed:
             changed = False
             for number, each in enumerate(self.forgetting):
-                kept = heard[number].filter(needed[number])
+                kept = frames[number].filter(needed[number])
                 for other, places in each.by:
+                    if heard[other].below:
+                        continue
                     mine = [self._columns(number)[place] for place in places]
-                    waited = listed(heard[other], self._columns(other), kept, mine)
+                    waited = listed(frames[other], self._columns(other), kept, mine)
                     if (waited & ~needed[other]).any():
                         needed[other] = needed[other] | waited
                         changed = True

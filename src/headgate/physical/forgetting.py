@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from headgate.kernels import clustered, join_purge
+import polars as pl
+
+from headgate.kernels import aged, clustered, join_purge, ordered
 from headgate.kernels import filter as filtering
 from headgate.kernels import project as projecting
 from headgate.kernels import window as windowing
@@ -13,7 +15,7 @@ from headgate.kernels.expressions import polars_type
 from headgate.kernels.kernel import Kernel
 from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Join
-from headgate.safety.purging import LIFESPAN, Closing, JoinPurge
+from headgate.safety.purging import AGED, LIFESPAN, Closing, JoinPurge
 
 
 def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
@@ -22,7 +24,8 @@ def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
         tuple(
             join_purge.ClosingInput(
                 each.member,
-                {name: polars_type(node.type_of(name)) for name in each.columns},
+                {name: _type(node, name) for name in each.columns},
+                each.below,
             )
             for each in found.closings
         ),
@@ -30,7 +33,7 @@ def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
             join_purge.Chain(
                 chain.member,
                 tuple(
-                    join_purge.ChainStep(step.closing, tuple(name for _, name in step.values))
+                    join_purge.ChainStep(step.closing, tuple(name for _, name in step.values), step.aged)
                     for step in chain.steps
                 ),
                 chain.closes_all,
@@ -42,6 +45,10 @@ def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
     )
 
 
+def _type(node: Join, name: str) -> pl.DataType:
+    return pl.Int64() if name == AGED else polars_type(node.type_of(name))
+
+
 def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
     """The kernels that make of a stream's rows, one after the other, the values that it closes.
 
@@ -49,16 +56,25 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
     """
     scan, promise = closing.scan, closing.promise
     names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
-    if promise.when is not None:
-        yield filtering.Filter(promise.when.rename(names))
-    outputs = tuple(
-        (mine, Scalar.column(names[theirs], scan.type_of(names[theirs])))
-        for mine, theirs in zip(closing.columns, closing.sources, strict=True)
-    )
-    yield projecting.Project(outputs)
-    schema = {name: polars_type(scalar.type) for name, scalar in outputs}
-    if promise.within is not None:
-        yield clustered.Clustered(schema, promise.within)
+    schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
+    if promise.cause == "reference":
+        assert promise.within is not None
+        yield aged.Aged(AGED, promise.within)
+    else:
+        if promise.when is not None:
+            yield filtering.Filter(promise.when.rename(names))
+        outputs = tuple(
+            (mine, Scalar.column(names[theirs], scan.type_of(names[theirs])))
+            for mine, theirs in zip(closing.columns, closing.sources, strict=True)
+        )
+        yield projecting.Project(outputs)
+        schema = {name: polars_type(scalar.type) for name, scalar in outputs}
+        if promise.ordered:
+            assert promise.within is not None
+            (name,) = schema
+            yield ordered.Ordered(name, schema[name], promise.within)
+        elif promise.within is not None:
+            yield clustered.Clustered(schema, promise.within)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")

@@ -394,7 +394,8 @@ class _Lowering:
         if closing is None:
             return self._add("distinct", kernel, below)
         closed = [self._closed(each) for each in closing.closings]
-        forgetting = closing_distinct.ClosingDistinct(kernel, closing.keys, len(closed))
+        lesser = tuple(each.below for each in closing.closings)
+        forgetting = closing_distinct.ClosingDistinct(kernel, closing.keys, lesser)
         return self._add("distinct", forgetting, below, *closed)
 
     def _aggregate(self, node: Aggregate) -> int:
@@ -427,7 +428,8 @@ class _Lowering:
         if closing is None:
             return self._add("aggregate", kernel, below)
         closed = [self._closed(each) for each in closing.closings]
-        forgetting = aggregate.ClosingAggregate(kernel, closing.keys, len(closed))
+        lesser = tuple(each.below for each in closing.closings)
+        forgetting = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
         return self._add("aggregate", forgetting, below, *closed)
 
     def emit_kernel(self, node: Emit) -> emit.Emit:

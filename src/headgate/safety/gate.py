@@ -174,7 +174,8 @@ class _Judge:
             for forgetting in purge.forgetting:
                 closing = purge.closings[forgetting.closing]
                 name = stream_of(node.members[closing.member])
-                yield StateVerdict("punctuations", name, closing.promise.cause, forgetting.reason)
+                cause = "constraint" if closing.below else closing.promise.cause
+                yield StateVerdict("punctuations", name, cause, forgetting.reason)
 
     def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
         how = {

@@ -77,7 +77,7 @@ def _options(
             if each in node.names and each in behind.columns:
                 key_of.setdefault(behind.columns[each], key)
     for promise in promises_of(behind.scan.stream):
-        if promise.cause == "constraint" and classes:
+        if promise.cause == "constraint" and not promise.ordered and classes:
             # What a cluster closes on one input may never come on another; then it would be remembered for good.
             continue
         mapped = {key_of[column]: column for column in promise.columns if column in key_of}

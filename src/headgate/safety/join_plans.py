@@ -20,7 +20,7 @@ from headgate.safety.punctuation import plans
 from headgate.safety.punctuation.plans import Cost, every_plan, survey, unsafe_joins
 from headgate.safety.punctuation.query import Scheme
 from headgate.safety.punctuation.schemes import SchemeSets, smallest_sets
-from headgate.safety.purging import LIFESPAN, Forgetting, JoinPurge, JoinStudy
+from headgate.safety.purging import Forgetting, JoinPurge, JoinStudy
 
 _MOST_LISTED = 4
 """Inputs of a join of which every plan is listed with its verdict."""
@@ -240,7 +240,7 @@ class _Survey:
     def _remembered(self, study: JoinStudy, forgetting: Forgetting) -> Remembered:
         closing = self.purge.closings[forgetting.closing]
         name = f"{study.shown(closing.member)} {closing.promise}"
-        return Remembered(name, None if forgetting.by else LIFESPAN, forgetting.reason)
+        return Remembered(name, forgetting.lifespan, forgetting.reason)
 
 
 def _in_order(schemes: Iterable[Scheme]) -> list[Scheme]:

@@ -4,15 +4,17 @@
 |---|---|
 | `KEY (c)` | of every row, once it has come: no other row has them |
 | `PUNCTUATED BY (c) WHEN p` | of a row for which p holds, once it has come |
+| `ORDERED BY (c) WITHIN k ROWS` | that are less than one that came more than k rows ago |
 | `CLUSTERED BY (c) WITHIN k ROWS` | once k + 1 rows with other values have come since the last with them |
 
-A value that never comes is never closed. For punctuations and keys that is the user's care: something closes what is
-open. A cluster promises nothing of the kind, so it counts only where a FOREIGN KEY says that each value does come.
+A value that never comes is never closed by a key, a punctuation or a cluster; an order closes it all the same. For
+punctuations and keys that is the user's care: something closes what is open. A cluster promises nothing of the
+kind, so it counts only where a FOREIGN KEY says that each value does come.
+
+`FOREIGN KEY (c) REFERENCES t (d) WITHIN k ROWS` closes nothing for everybody. For the row that refers it says by when
+its partner has come: with a key on t (d), after k more rows of t none comes any more (k-Mon document, section 4).
 
 A CHECK is a promise too: no row fails it. It closes nothing, but bounds what values there are.
-
-ORDERED BY and FOREIGN KEY within k rows would let rows be dropped by themselves as well, but nothing carries that out
-yet, so it counts for nothing here.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headgate.model.scalar import Scalar
-from headgate.plan.catalog import AUTO, StreamDef
+from headgate.plan.catalog import AUTO, References, StreamDef
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,20 @@ class Promise:
     columns: tuple[str, ...]
     when: Scalar | None
     cause: str
-    """punctuation, key, constraint or check."""
+    """punctuation, key, constraint, reference or check."""
     within: int | None = None
+    ordered: bool = False
+    """Closed are all values less than one of a row that so many others have followed."""
 
     def __str__(self) -> str:
         names = ", ".join(self.columns)
         match self.cause:
             case "key":
                 return f"KEY ({names})"
+            case "constraint" if self.ordered:
+                return f"ORDERED BY ({names}) WITHIN {self.within} ROWS"
+            case "reference":
+                return f"FOREIGN KEY WITHIN {self.within} ROWS"
             case "constraint":
                 return f"CLUSTERED BY ({names}) WITHIN {self.within} ROWS"
             case "check":
@@ -61,6 +69,12 @@ def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
     offered += [
         Promise(stream.name, scheme.columns, scheme.when, "punctuation") for scheme in stream.punctuations
     ]
+    # Rows that are in order of several columns are in order of the first of them.
+    offered += [
+        Promise(stream.name, each.columns[:1], None, "constraint", each.within, ordered=True)
+        for each in stream.ordered
+        if each.within != AUTO
+    ]
     offered += [
         Promise(stream.name, each.columns, None, "constraint", each.within)
         for each in stream.clustered
@@ -74,18 +88,17 @@ def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
     return tuple(found.values())
 
 
-def refers(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> bool:
-    """Whether every row of a stream has a partner in another, by FOREIGN KEY over these pairs of columns."""
-    return any(
-        each.parent.casefold() == to.name.casefold()
-        and {
+def reference(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> References | None:
+    """The FOREIGN KEY over these pairs of columns by which every row of a stream has a partner in another."""
+    wanted = {theirs.casefold(): own.casefold() for own, theirs in pairs.items()}
+    for each in stream.references:
+        names = {
             theirs.casefold(): own.casefold()
             for own, theirs in zip(each.columns, each.parent_columns, strict=True)
         }
-        == {theirs.casefold(): own.casefold() for own, theirs in pairs.items()}
-        and each.within != AUTO
-        for each in stream.references
-    )
+        if each.parent.casefold() == to.name.casefold() and names == wanted and each.within != AUTO:
+            return each
+    return None
 
 
 def checks_of(stream: StreamDef) -> tuple[Promise, ...]:
@@ -94,19 +107,21 @@ def checks_of(stream: StreamDef) -> tuple[Promise, ...]:
 
 
 def unused_constraints(stream: StreamDef) -> tuple[str, ...]:
-    """The declared constraints that would help and do not yet, in words."""
-    words = [
-        *((f"ORDERED BY ({', '.join(each.columns)})", each.within) for each in stream.ordered),
-        *(
-            (f"CLUSTERED BY ({', '.join(each.columns)})", each.within)
-            for each in stream.clustered
-            if each.within == AUTO
-        ),
-        *((f"FOREIGN KEY ({', '.join(each.columns)})", each.within) for each in stream.references),
+    """The declared constraints that bound nothing by themselves, in words."""
+    monitored = [
+        *(("ORDERED BY", each.columns, each.within) for each in stream.ordered),
+        *(("CLUSTERED BY", each.columns, each.within) for each in stream.clustered),
+        *(("FOREIGN KEY", each.columns, each.within) for each in stream.references),
     ]
-    return tuple(
-        f"{said} WITHIN AUTO asks for monitoring, which proves nothing"
+    found = [
+        f"{said} ({', '.join(columns)}) WITHIN AUTO asks for monitoring, which proves nothing"
+        for said, columns, within in monitored
         if within == AUTO
-        else f"{said} WITHIN {within} ROWS is not used to drop rows yet"
-        for said, within in words
-    )
+    ]
+    found += [
+        f"FOREIGN KEY ({', '.join(each.columns)}) lets a row of {stream.name} go, and only if "
+        f"{each.parent} ({', '.join(each.parent_columns)}) is a KEY"
+        for each in stream.references
+        if each.within != AUTO
+    ]
+    return tuple(found)

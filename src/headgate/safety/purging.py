@@ -14,6 +14,9 @@ t, so Wi is closed at their values: that row cannot come. So all rows of the cha
   closed Wi has a time window, its rows that agree with t die, and then t can go although other inputs are open.
 
 Dropped rows do not disturb other chains: they are in no later result, so a combination without them is as good.
+The steps of a row of S1 whose FOREIGN KEY refers to a key of Wi may also be sure by age: once k rows of Wi have come
+that are younger than it, its one partner has come or never will (k-Mon document, section 4.1).
+
 Rows that can end early (row windows, negation) would disturb: an ending looks for the rows that it met. So no
 input is purged while another one can end rows.
 """
@@ -27,10 +30,13 @@ from functools import cached_property
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.lineage import Lineage, lineage, shown_name
-from headgate.safety.promise import Promise, promises_of, refers, unused_constraints
+from headgate.safety.promise import Promise, promises_of, reference, unused_constraints
 from headgate.safety.punctuation.graph import Purge, purge
 from headgate.safety.punctuation.punctuations import counter_punctuations
 from headgate.safety.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
+
+AGED = "_aged"
+"""The column in which a stream's rows say how old a row must be for a FOREIGN KEY to be sure."""
 
 LIFESPAN = 65_536
 """How many punctuations of a scheme are remembered that nothing counters and no stored row needs."""
@@ -38,7 +44,10 @@ LIFESPAN = 65_536
 
 @dataclass(frozen=True)
 class Closing:
-    """A promise in use: punctuations of one input, the stream's `sources` as `columns` of the input's edge."""
+    """A promise in use: punctuations of one input, the stream's `sources` as `columns` of the input's edge.
+
+    Those of a `below` promise close all lesser values.
+    """
 
     member: int
     columns: tuple[str, ...]
@@ -47,6 +56,10 @@ class Closing:
     scan: StreamScan
     slide: int | None
 
+    @property
+    def below(self) -> bool:
+        return self.promise.ordered or self.promise.cause == "reference"
+
 
 @dataclass(frozen=True)
 class ChainStep:
@@ -54,6 +67,8 @@ class ChainStep:
 
     closing: int
     values: tuple[tuple[int, str], ...]
+    aged: int | None = None
+    """The closing that says how old a row of the chain's member must be for this step to be sure by age."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,8 @@ class Forgetting:
     partners: tuple[tuple[int, str, str], ...]
     by: tuple[tuple[int, tuple[int, ...]], ...]
     reason: str
+    lifespan: int | None = None
+    """So many are remembered that nothing counters and no stored row needs."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +147,8 @@ class JoinStudy:
                 held = {c: name for c, name in zip(columns, promise.columns, strict=True) if c is not None}
                 if len(held) < len(columns):
                     continue
-                if promise.cause == "constraint" and not self._all_refer(number, behind, held):
+                clustered = promise.cause == "constraint" and not promise.ordered
+                if clustered and not self._all_refer(number, behind, held):
                     self.unused.append(
                         f"{promise} closes only what has come, and no FOREIGN KEY says that all does"
                     )
@@ -153,7 +171,7 @@ class JoinStudy:
             if other == number or not pairs:
                 continue
             own = {} if theirs is None else {theirs.columns.get(n, ""): c for n, c in pairs.items()}
-            if theirs is None or not refers(theirs.scan.stream, behind.scan.stream, own):
+            if theirs is None or reference(theirs.scan.stream, behind.scan.stream, own) is None:
                 return False
         return True
 
@@ -199,18 +217,19 @@ class JoinStudy:
             new = [each for each in counter.by if each not in used] if counter.possible else []
             used.update(dict.fromkeys(new))
             waiting += new
-        closings = tuple(self._closing(scheme) for scheme in used)
+        closings = [self._closing(scheme) for scheme in used]
         numbers = {scheme: number for number, scheme in enumerate(used)}
-        return JoinPurge(
-            closings,
-            {
-                number: self._chain(number, found, last, closings, numbers)
-                for number, (found, last) in chains.items()
-            },
-            tuple(self._forgetting(scheme, closings, numbers) for scheme in used),
-            stuck,
-            self.query,
-        )
+        forgetting = [self._forgetting(scheme, closings, numbers) for scheme in used]
+        linked = {
+            number: self._chain(number, found, last, closings, numbers)
+            for number, (found, last) in chains.items()
+        }
+        forgetting += [
+            Forgetting(number, (), (), f"when its last {each.promise.within} rows came is remembered")
+            for number, each in enumerate(closings)
+            if each.promise.cause == "reference"
+        ]
+        return JoinPurge(tuple(closings), linked, tuple(forgetting), stuck, self.query)
 
     def _ends_rows(self, number: int) -> bool:
         edge = self.edges[self.join.members[number]]
@@ -251,7 +270,7 @@ class JoinStudy:
         number: int,
         found: Purge,
         last: int | None,
-        closings: tuple[Closing, ...],
+        closings: list[Closing],
         numbers: Mapping[Scheme, int],
     ) -> Chain:
         steps, words, causes = [], [], set()
@@ -259,39 +278,59 @@ class JoinStudy:
             closing = closings[numbers[step.scheme]]
             values = dict(step.values)
             at = tuple((int(values[name][0]), values[name][1]) for name in closing.columns)
-            steps.append(ChainStep(numbers[step.scheme], at))
-            causes.add(closing.promise.cause)
-            words.append(self._said(closing, [name for _, name in at]))
+            aged = self._aged(number, closing, at, closings)
+            steps.append(ChainStep(numbers[step.scheme], at, aged))
+            causes.add(closing.promise.cause if aged is None else "constraint")
+            words.append(self._said(closing, [name for _, name in at], aged, closings))
         reason = f"a row of {self.shown(number)} is dropped when " + ", and then ".join(words)
         if last is not None:
             reason += " and has none left in its window"
         cause = causes.pop() if len(causes) == 1 else "punctuation"
         return Chain(number, tuple(steps), last is None, cause, reason)
 
-    def _said(self, closing: Closing, values: list[str]) -> str:
+    def _aged(
+        self, number: int, closing: Closing, at: tuple[tuple[int, str], ...], closings: list[Closing]
+    ) -> int | None:
+        """The closing by which a row's age tells that its one partner has come or never will; added if need be."""
+        behind = self.lineages[number]
+        if closing.promise.cause != "key" or behind is None or any(member != number for member, _ in at):
+            return None
+        if not all(name in behind.columns for _, name in at):
+            return None
+        pairs = dict(zip((behind.columns[name] for _, name in at), closing.sources, strict=True))
+        found = reference(behind.scan.stream, closing.scan.stream, pairs)
+        if found is None:
+            return None
+        promise = Promise(closing.scan.stream.name, (), None, "reference", found.within)
+        aged = Closing(closing.member, (AGED,), (), promise, closing.scan, closing.slide)
+        if aged not in closings:
+            closings.append(aged)
+        return closings.index(aged)
+
+    def _said(self, closing: Closing, values: list[str], aged: int | None, closings: list[Closing]) -> str:
         pairs = " and ".join(f"{a} = {b}" for a, b in zip(closing.columns, values, strict=True))
         name = self.shown(closing.member)
         if closing.promise.cause == "key":
             said = f"its one row of {name} with {pairs} has come ({closing.promise})"
-            return said if self._is_sure(closing, values) else f"{said}; one whose row never comes stays"
+            if aged is None:
+                return f"{said}; one whose row never comes stays"
+            within = closings[aged].promise.within
+            return f"{said} or can come no more, {within} rows of {name} after it (FOREIGN KEY)"
+        if closing.promise.ordered:
+            return f"{name} has gone beyond {pairs} ({closing.promise})"
         return f"{name} is closed at {pairs} ({closing.promise})"
-
-    def _is_sure(self, closing: Closing, values: list[str]) -> bool:
-        """Whether a FOREIGN KEY says that the one row does come."""
-        behind = self.lineages[int(self.owner[values[0]])]
-        if behind is None or not all(name in behind.columns for name in values):
-            return False
-        pairs = dict(zip((behind.columns[name] for name in values), closing.sources, strict=True))
-        return refers(behind.scan.stream, closing.scan.stream, pairs)
 
     def _forgetting(
         self,
         scheme: Scheme,
-        closings: tuple[Closing, ...],
+        closings: list[Closing],
         numbers: Mapping[Scheme, int],
     ) -> Forgetting:
         number = numbers[scheme]
         closing = closings[number]
+        if closing.below:
+            reason = f"its last {closing.promise.within} values are remembered, and the greatest before them"
+            return Forgetting(number, (), (), reason)
         counter = counter_punctuations(self.query, scheme)
         attributes = closing.columns if counter.attribute is None else (counter.attribute,)
         partners = tuple(
@@ -307,7 +346,7 @@ class JoinStudy:
                 f"stored row needs are forgotten when {LIFESPAN:,} others have come; a row that needs one later "
                 "than that stays"
             )
-            return Forgetting(number, partners, (), reason)
+            return Forgetting(number, partners, (), reason, LIFESPAN)
         by = []
         for other in counter.by:
             theirs = closings[numbers[other]]

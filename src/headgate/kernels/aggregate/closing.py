@@ -18,7 +18,7 @@ import polars as pl
 from headgate.kernels.aggregate.groups import NUMBER
 from headgate.kernels.aggregate.kernel import Aggregate, key_column
 from headgate.kernels.aggregate.state import AggregateState
-from headgate.kernels.state.heard import Heard, closed_by_all, listed
+from headgate.kernels.state.heard import Heard, closed_by_all, not_by_all
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
@@ -55,15 +55,18 @@ class ClosingState:
 
 @dataclass(frozen=True)
 class ClosingAggregate:
-    """`aggregate` over rows that never die, and `inputs` that close values of `keys`, some of its keys."""
+    """`aggregate` over rows that never die, and inputs that close values of `keys`, some of its keys.
+
+    `below` says for each of these whether it closes all lesser values.
+    """
 
     aggregate: Aggregate
     keys: tuple[str, ...]
-    inputs: int
+    below: tuple[bool, ...]
 
     def initial(self) -> ClosingState:
         schema = {key: self.aggregate.schema[key] for key in self.keys}
-        heard = tuple(Heard.nothing(schema) for _ in range(self.inputs))
+        heard = tuple(Heard.nothing(schema, below=each) for each in self.below)
         return ClosingState(self.aggregate.initial(), heard)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState:
@@ -83,15 +86,18 @@ class ClosingAggregate:
         closed = [batch.frame for batch in inputs[1:]]
         heard = tuple(each.hear(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
         since = state.since + sum(frame.height for frame in closed)
+        if any(self.below):
+            # One value closes many, so what there is to forget follows the rows.
+            since += inputs[0].height
         after = ClosingState(groups, heard, since, state.kept)
         return (self._swept(after, clock) if since >= max(_FEW, state.kept) else after), said
 
     def _swept(self, state: ClosingState, clock: Clock) -> ClosingState:
         """The state without the groups that all inputs have closed, and without these closings."""
-        shared, left = closed_by_all(state.heard, clock)
         directory = state.groups.groups.directory.live_rows()
         columns = [key_column(self.aggregate.keys.index(key)) for key in self.keys]
-        gone = directory.filter(listed(directory, columns, shared, self.keys))[NUMBER].to_numpy()
+        gone = directory.filter(closed_by_all(state.heard, directory, columns))[NUMBER].to_numpy()
+        left = not_by_all(state.heard, clock)
         groups = state.groups.without(gone, clock.upto) if gone.size else state.groups
         kept = groups.groups.directory.live + sum(each.rows for each in left)
         return ClosingState(groups, left, 0, kept)

@@ -1,6 +1,7 @@
 """Heard: the values that a stream has closed, as far as anything still needs them.
 
-New ones are put away step by step; a sweep now and then writes those that are needed anew, each once.
+New ones are put away step by step; a sweep now and then writes those that are needed anew, each once. Of a stream
+that closes all values below one, that one is all there is to remember.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import and_
 
 import polars as pl
 
@@ -21,10 +23,12 @@ class Heard:
 
     schema: Mapping[str, pl.DataType]
     pieces: Mapping[int, pl.DataFrame]
+    below: bool = False
+    """Whether all lesser values are closed, of the one column that there is, and the value itself is not."""
 
     @staticmethod
-    def nothing(schema: Mapping[str, pl.DataType]) -> Heard:
-        return Heard(schema, {})
+    def nothing(schema: Mapping[str, pl.DataType], *, below: bool = False) -> Heard:
+        return Heard(schema, {}, below)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,7 +60,21 @@ class Heard:
     def hear(self, frame: pl.DataFrame, clock: Clock) -> Heard:
         """Also the values that were closed in the step; NULL closes nothing."""
         new = frame.select(*self.columns, BORN).drop_nulls()
-        return self if new.is_empty() else replace(self, pieces={**self.pieces, clock.upto: new})
+        if new.is_empty():
+            return self
+        if self.below:
+            greatest = pl.concat([*self.pieces.values(), new]).sort(self.columns[0]).tail(1)
+            return replace(self, pieces={clock.upto: greatest.rechunk()})
+        return replace(self, pieces={**self.pieces, clock.upto: new})
+
+    def closes(self, rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+        """For each row whether its `columns` are closed; NULL is not."""
+        if not self.below:
+            return listed(rows, columns, self.frame, self.columns)
+        if not self.pieces:
+            return pl.Series([False]).new_from_index(0, rows.height)
+        lesser: pl.Series = rows[columns[0]] < self.frame[self.columns[0]][0]
+        return lesser.fill_null(False)
 
     def only(self, frame: pl.DataFrame, clock: Clock) -> Heard:
         """These values alone, written anew in this step."""
@@ -64,16 +82,19 @@ class Heard:
         return replace(self, pieces={} if kept.is_empty() else {clock.upto: kept.rechunk()})
 
 
-def closed_by_all(heard: Sequence[Heard], clock: Clock) -> tuple[pl.DataFrame, tuple[Heard, ...]]:
-    """The values that every one of them has closed, and each of them without these; all have the same columns."""
-    frames = [each.frame for each in heard]
-    columns = heard[0].columns
-    shared = reduce(lambda one, two: one.filter(listed(one, columns, two, columns)), frames)
-    left = tuple(
-        each.only(frame.filter(~listed(frame, columns, shared, columns)), clock)
-        for each, frame in zip(heard, frames, strict=True)
+def closed_by_all(heard: Sequence[Heard], rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """For each row whether every one of them has closed its `columns`."""
+    return reduce(and_, (each.closes(rows, columns) for each in heard))
+
+
+def not_by_all(heard: Sequence[Heard], clock: Clock) -> tuple[Heard, ...]:
+    """What each has closed without the values that all have; all have the same columns."""
+    return tuple(
+        each
+        if each.below
+        else each.only(each.frame.filter(~closed_by_all(heard, each.frame, each.columns)), clock)
+        for each in heard
     )
-    return shared, left
 
 
 def listed(

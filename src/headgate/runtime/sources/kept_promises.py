@@ -22,6 +22,7 @@ import polars as pl
 
 from headgate.kernels.clustered import closing_positions
 from headgate.kernels.expressions import compile_scalar
+from headgate.kernels.ordered import settle
 from headgate.safety.promise import Promise
 
 MEMORY = 65_536
@@ -55,6 +56,11 @@ class KeptPromises:
         for promise, state in zip(self.promises, self.states, strict=True):
             if promise.cause == "check":
                 broken |= _fails(promise, rows)
+            elif promise.cause == "reference":
+                # It is about rows of another stream: what comes too late there cannot be told here.
+                continue
+            elif promise.ordered:
+                broken |= _disordered(promise, state, rows)
             elif promise.within is not None:
                 broken |= self._scattered(promise, promise.within, state, rows)
             else:
@@ -108,6 +114,21 @@ class KeptPromises:
         state.closed = pl.concat([closed, latest.filter(~pl.col(_CLOSES)), marker])
         mask = pl.Series([False]).new_from_index(0, rows.height)
         return mask.scatter(passed, True) if passed.len() else mask
+
+
+def _disordered(promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
+    """Which rows are less than one that came more than so many rows before."""
+    assert promise.within is not None
+    (column,) = promise.columns
+    new = rows.select(column, pl.lit(False).alias("_before"))
+    every = new if state.closed is None else pl.concat([state.closed, new])
+    _, state.closed = settle(every, column, promise.within)
+    before = every.filter("_before")[column]
+    arrived = every.filter(~pl.col("_before"))[column]
+    passed = arrived.cum_max().forward_fill().shift(promise.within + 1)
+    if before.len():
+        passed = pl.select(pl.max_horizontal(passed, pl.lit(before))).to_series()
+    return (arrived < passed).fill_null(False).tail(rows.height)
 
 
 def _fails(promise: Promise, rows: pl.DataFrame) -> pl.Series:
