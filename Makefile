@@ -12,11 +12,13 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 # How hard random tests try: default, ci (the same examples every time) or long.
 PROFILE ?= default
+# How long `make soak` takes.
+MINUTES ?= 30
 # More words for pytest: make test ARGS='tests/kernels -k join'
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-long test-faults test-services check format clean
+.PHONY: help setup demo test test-spark test-long test-faults test-services soak check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +46,9 @@ test-services: $(STAMP) ## run the tests against real servers, which it installs
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; \
 	}
 	$(PY) -m pytest -m services tests/services $(ARGS)
+
+soak: $(STAMP) ## follow files on Spark for MINUTES (30): do memory and state stay flat?
+	@$(BIN)/headgate soak --minutes $(MINUTES)
 
 check: $(STAMP) ## check formatting, lints, types and the direction of imports
 	$(PY) -m ruff format --check .

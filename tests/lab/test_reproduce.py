@@ -11,7 +11,7 @@ import pytest
 from headgate.lab.reproduce import joins, windows
 from headgate.lab.reproduce.claims import require_same
 from headgate.lab.reproduce.traffic import LINKS, Traffic, slices
-from headgate.model.errors import InputError
+from headgate.model.errors import DisagreementError, InputError
 
 _HEAD = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n"
 _FIELDS = "#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\n"
@@ -54,7 +54,7 @@ def test_buckets_and_loops_find_what_runs_find(state: str, monkeypatch: pytest.M
 
 
 def test_different_results_are_not_compared() -> None:
-    with pytest.raises(AssertionError, match="different numbers"):
+    with pytest.raises(DisagreementError, match="different numbers"):
         require_same([1, 2], "two runs")
 
 

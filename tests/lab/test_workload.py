@@ -13,7 +13,7 @@ from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.streams import StreamBench, _require_same
 from headgate.lab.bench.streams import run as run_bench
 from headgate.lab.bench.workload import WORKLOADS, batch_rows, by_polars, write
-from headgate.model.errors import InputError
+from headgate.model.errors import DisagreementError, InputError
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -55,7 +55,7 @@ def test_the_ratio_is_ours_over_theirs() -> None:
 
 
 def test_engines_that_disagree_are_not_compared() -> None:
-    with pytest.raises(AssertionError, match="b found 4 results"):
+    with pytest.raises(DisagreementError, match="b found 4 results"):
         _require_same([Outcome("a", [], None, 3), Outcome("b", [], None, 4)])
 
 

@@ -164,7 +164,7 @@ def _bench_streams(
             f"{each.rows_per_second:,.0f}",
             "" if ratio is None else f"{ratio:.1f}×",
             "" if each.state_bytes is None else f"{each.state_bytes / 1e6:,.1f}",
-            "" if each.memory_bytes is None else f"{each.memory_bytes / 1e6:,.0f}",
+            "n/a" if each.memory_bytes is None else f"{each.memory_bytes / 1e6:,.0f}",
             f"{each.results:,}",
             f"{each.percentile(0.5):.2f}",
             f"{each.percentile(0.95):.2f}",

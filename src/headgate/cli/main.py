@@ -9,7 +9,7 @@ import sys
 import typer
 from rich.console import Console
 
-from headgate.cli import check, demo, experiments, explain, lint
+from headgate.cli import check, demo, experiments, explain, lint, soak
 from headgate.cli import run as running
 from headgate.model.errors import HeadgateError
 
@@ -29,6 +29,7 @@ app.command(epilog=lint.EPILOG)(lint.lint)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=experiments.REPRODUCE_EPILOG)(experiments.reproduce)
 app.command(epilog=experiments.BENCH_EPILOG)(experiments.bench)
+app.command(epilog=soak.EPILOG)(soak.soak)
 
 
 def run() -> None:

@@ -115,6 +115,13 @@ class DataError(HeadgateError):
     code = "HG501"
 
 
+class DisagreementError(HeadgateError):
+    """Runs that had to find the same and did not: their times are not compared."""
+
+    code = "HG701"
+    exit_code = 1
+
+
 class SetupError(HeadgateError):
     """Something the machine lacks: Java, a package, a file permission."""
 

@@ -24,7 +24,9 @@ from headgate.kernels.semijoin import SemiJoin
 from headgate.kernels.state.structure import Structure
 from headgate.kernels.window import Range, Rows, Window
 from headgate.lab.bench.measure import Driver, Level, MakeBatches, levels
+from headgate.lab.reproduce.claims import REPORT
 from headgate.model.batch import Batch
+from headgate.model.errors import DisagreementError
 from headgate.model.scalar import Scalar, column
 from headgate.model.time import BEGINNING, Clock
 
@@ -211,7 +213,9 @@ def against_polars(rows: int = 4_000_000, window: int = 600_000) -> tuple[float,
         spent += perf_counter() - begun
         found, after = found + output.height, upto
     if found != expected:
-        raise AssertionError(f"the kernel found {found} pairs where Polars found {expected}")
+        raise DisagreementError(
+            f"the kernel found {found} pairs where Polars found {expected}", remedy=REPORT
+        )
     return rows / polars_seconds, rows / spent
 
 

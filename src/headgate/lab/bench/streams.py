@@ -13,7 +13,8 @@ from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.engines.process import ENGINES, measure
 from headgate.lab.bench.workload import WORKLOADS, write
 from headgate.lab.plots import figure
-from headgate.model.errors import InputError
+from headgate.lab.reproduce.claims import REPORT
+from headgate.model.errors import DisagreementError, InputError
 
 OURS = "headgate-spark"
 
@@ -76,9 +77,10 @@ def run(
 def _require_same(found: Sequence[Outcome]) -> None:
     first, last = found[0], found[-1]
     if (first.results, dict(first.sums)) != (last.results, dict(last.sums)):
-        raise AssertionError(
+        raise DisagreementError(
             f"{last.name} found {last.results} results, sums {dict(last.sums)}, "
-            f"where {first.name} found {first.results}, {dict(first.sums)}"
+            f"where {first.name} found {first.results}, {dict(first.sums)}",
+            remedy=REPORT,
         )
 
 

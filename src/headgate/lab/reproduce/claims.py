@@ -6,12 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.model.errors import DisagreementError
+
+REPORT = "one of them is wrong: please report it with the command and the version"
+
 
 def require_same(results: Iterable[object], what: str) -> None:
     """Refuses to compare times of runs that did not find the same."""
     found = set(results)
     if len(found) > 1:
-        raise AssertionError(f"{what}: different numbers of results, {sorted(map(str, found))}")
+        raise DisagreementError(
+            f"{what}: different numbers of results, {', '.join(sorted(map(str, found)))}", remedy=REPORT
+        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from headgate.lab.generators.dataset import START
 from headgate.lab.generators.synthetic import TABLE_5_5, StreamShape, Synthetic
 from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import Claim, require_same
+from headgate.lab.reproduce.full_windows import seconds_per_thousand_rows
 from headgate.lab.reproduce.traffic import slices
 from headgate.model.time import SECOND
 from headgate.optimize.estimate import join_inputs
@@ -35,7 +35,7 @@ from headgate.physical.graph import KernelStep, OperatorGraph
 from headgate.physical.lower import lower
 from headgate.plan.nodes import Join
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, Progress, RunnableQuery
+from headgate.runtime.local.engine import LocalRun, RunnableQuery
 from headgate.runtime.local.start import used_streams
 from headgate.safety.gate import admit
 from headgate.session import Query, Session
@@ -182,17 +182,7 @@ def _measure(
         times = table["ts"].cast(pa.int64()).to_numpy()
         streams.append((stream, slices(frame_of(table, stream.columns), times, cuts)))
     run = LocalRun([ready], streams, drain=False)
-    marks: list[tuple[int, float]] = []
-    full = START + WINDOW * SECOND
-    begun = process_time()
-
-    def note(progress: Progress) -> None:
-        if progress.clock >= full:
-            marks.append((progress.rows, process_time() - begun))
-
-    run.run(lambda name, frame: None, lambda stream, late: None, note)
-    (first_rows, first_time), (last_rows, last_time) = marks[0], marks[-1]
-    spent = (last_time - first_time) / max(1, last_rows - first_rows) * 1_000
+    spent = seconds_per_thousand_rows(run, START + WINDOW * SECOND)
     return spent, run.states[graph.query].metrics.rows_out
 
 

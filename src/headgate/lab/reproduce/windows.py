@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import Claim, Series, require_same
+from headgate.lab.reproduce.full_windows import seconds_per_thousand_rows
 from headgate.lab.reproduce.traffic import LINKS, Traffic, slices
 from headgate.model.time import SECOND
 from headgate.optimize.optimize import OptimizedPlan
@@ -118,19 +118,8 @@ def _measure(text: str, variant: str, window: int, traffic: Traffic) -> tuple[fl
     strategy: Strategy = "NT" if variant.startswith("NT") else "DIRECT" if variant == "DIRECT" else "UPA"
     run = _run(query, strategy, pushed_down=variant == "NT join up", length=length, traffic=traffic)
     state = next(iter(run.states.values()))
-    marks: list[tuple[int, float]] = []
-    full = traffic.start + length * SECOND
-    begun = process_time()
-    run.run(
-        lambda name, frame: None,
-        lambda stream, late: None,
-        lambda progress: (
-            marks.append((progress.rows, process_time() - begun)) if progress.clock >= full else None
-        ),
-    )
-    (first_rows, first_time), (last_rows, last_time) = marks[0], marks[-1]
-    per_thousand = (last_time - first_time) / max(1, last_rows - first_rows) * 1_000
-    return per_thousand, state.metrics.peak_state_rows, state.metrics.rows_out
+    spent = seconds_per_thousand_rows(run, traffic.start + length * SECOND)
+    return spent, state.metrics.peak_state_rows, state.metrics.rows_out
 
 
 def _run(query: Query, strategy: Strategy, *, pushed_down: bool, length: int, traffic: Traffic) -> LocalRun:

@@ -63,6 +63,8 @@ class QueryFolder:
         self.folder = self.root / self.stage.graph.query
         self.notes = self.folder / ".batches"
         self.staging = self.folder / ".staging"
+        self.written = 0
+        """Micro-batches that this process has seen through."""
         self._last: dict[str, Any] | None = None
 
     def prepare(self, *, fresh: bool, overwrite: bool) -> None:
@@ -95,6 +97,7 @@ class QueryFolder:
             self._last = metrics
             self.on_batch(metrics)
         shutil.rmtree(staging, ignore_errors=True)
+        self.written += 1
 
     def finish(self) -> dict[str, Any]:
         """The metrics of the whole run; the folder then has a readable schema even if no row came."""

@@ -157,7 +157,9 @@ def follow(
             stack.callback(handles[-1].stop)
         while not is_over():
             for run in runs:
-                run.read_on(options, end=False)
+                # What comes while two micro-batches wait makes one larger micro-batch afterwards.
+                if run.listed - run.folder.written < 2:
+                    run.read_on(options, end=False)
             for handle in handles:
                 if not handle.isActive:
                     wait(handle)
@@ -182,6 +184,8 @@ class _Run:
     checkpoint: Path
     log: UnitLog
     folder: QueryFolder
+    listed: int = 0
+    """Micro-batches in lists of this process."""
 
     def read_on(self, options: SparkOptions, *, end: bool) -> None:
         """Adds files that are in no list yet to the reading lists."""
@@ -190,7 +194,9 @@ class _Run:
             each.name: units_of(each, self.base, options.batch_rows, known) for each in self.stage.streams
         }
         if any(units.values()):
-            self.log.add(batches_of(units, options.batch_rows), end=end)
+            batches = batches_of(units, options.batch_rows)
+            self.log.add(batches, end=end)
+            self.listed += len(batches)
         self.log.gather()
 
     def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> Any:

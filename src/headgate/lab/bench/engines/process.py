@@ -6,7 +6,6 @@ Engines do not share a JVM, so that none finds the caches, settings or garbage o
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -15,13 +14,13 @@ from pathlib import Path
 
 from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.workload import WORKLOADS
+from headgate.lab.process_memory import tree_memory
 from headgate.model.errors import SetupError
 
 ENGINES = ("headgate-spark", "spark-hdfs", "spark-rocksdb", "spark-rocksdb-v4", "polars")
 _MODULES = {"polars": "with_polars"}
 # The module's own name, which is another one in the other process.
 _NAME = "headgate.lab.bench.engines.process"
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def measure(engine: str, workload: str, folder: Path, scratch: Path) -> Outcome:
@@ -46,33 +45,18 @@ def measure(engine: str, workload: str, folder: Path, scratch: Path) -> Outcome:
 
 
 class _Peak(threading.Thread):
-    """Looks twice a second at how much memory a process and its descendants hold."""
+    """Looks twice a second at how much memory a process and its descendants hold; None where nothing tells."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
-        self.pid, self.most, self.done = pid, 0, threading.Event()
+        self.pid, self.done = pid, threading.Event()
+        self.most: int | None = None
 
     def run(self) -> None:
         while not self.done.wait(0.5):
-            self.most = max(self.most, _tree_bytes(self.pid))
-
-
-def _tree_bytes(root: int) -> int:
-    """Resident memory of a process and its descendants; pages that forked workers share count once each."""
-    parents, sizes = {}, {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(path.name)] = int(fields[1])
-        sizes[int(path.name)] = int(fields[21]) * _PAGE
-    family, grown = {root}, True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in family} - family
-        grown = bool(more)
-        family |= more
-    return sum(sizes.get(pid, 0) for pid in family)
+            found = tree_memory(self.pid)
+            if found is not None:
+                self.most = max(self.most or 0, found.total)
 
 
 def main(engine: str, workload: str, folder: str, scratch: str) -> None:

@@ -1,0 +1,40 @@
+"""What a comparison says when engines disagree, and what memory is where nothing tells."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.cli.door import headgate
+
+from headgate.lab.bench import streams
+from headgate.lab.bench.engines.outcome import Outcome
+from headgate.lab.process_memory import tree_memory
+
+
+def test_engines_that_disagree_end_in_a_message_and_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = iter((3, 4))
+    monkeypatch.setattr(
+        streams, "measure", lambda engine, *rest: Outcome(engine, [(10, 1.0)], None, next(results))
+    )
+    done = headgate("bench", "join", "--rows", "20", "--batch", "10", "--engines", "polars,spark-hdfs")
+    assert done.code == 1
+    assert "error[HG701]: spark-hdfs found 4 results" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_memory_is_not_zero_where_nobody_knows_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert tree_memory(os.getpid(), proc=tmp_path) is None
+    monkeypatch.setattr(streams, "measure", lambda engine, *rest: Outcome(engine, [(10, 1.0)], None, 3))
+    done = headgate("bench", "join", "--rows", "20", "--batch", "10", "--engines", "polars")
+    assert done.code == 0
+    assert "n/a" in done.out
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_memory_of_this_process() -> None:
+    found = tree_memory(os.getpid())
+    assert found is not None
+    assert found.processes >= 1
+    assert found.total == found.jvm + found.other > 10_000_000

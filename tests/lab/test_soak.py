@@ -1,0 +1,74 @@
+"""The soak's feeder writes the whole auction in order and takes old files away; its judge knows flat from growing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headgate.lab import soak
+from headgate.lab.generators import Auction
+from headgate.lab.generators.dataset import START
+from headgate.lab.soak import Feeder, Flatness, Sample, Soak, cut_by_time
+from headgate.model.time import SECOND
+from headgate.session import Session
+
+
+def test_pieces_are_the_stream_cut_where_its_clock_passes_a_span() -> None:
+    auction = Auction(items=2_000, disorder=3 * SECOND, seed=7)
+    for stream in auction.streams.values():
+        pieces = list(cut_by_time(stream, 60 * SECOND))
+        assert pa.concat_tables(pieces).combine_chunks().equals(stream.table())
+        for number, piece in enumerate(pieces[:-1]):
+            latest = max(piece["ts"].cast(pa.int64()).to_pylist(), default=0)
+            assert latest < START + (number + 1) * 60 * SECOND
+
+
+def test_old_files_are_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(soak, "monotonic", lambda: now[0])
+    feeder = Feeder(tmp_path, files=40, span=60)
+    for _ in range(40):
+        feeder.write_next()
+        now[0] += 50.0
+    kept = sorted((tmp_path / "items").iterdir())
+    assert len(kept) < 10
+    assert kept[-1].name == "000039.parquet"
+    assert pq.read_table(kept[-1]).num_rows > 0
+    assert feeder.latest == START + 40 * 60 * SECOND
+
+
+def test_the_gate_admits_what_is_soaked() -> None:
+    session = Session()
+    session.sql(soak.QUERIES)
+    assert [query.name for query in session.queries] == list(soak.NAMES)
+    assert all(query.judged.bounded for query in session.queries)
+
+
+def sample(seconds: float, memory: int, rows: int) -> Sample:
+    return Sample(seconds, memory, memory, 3, rows, rows * 40, 1_000, 10.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "flat"),
+    [
+        ([0, 100, 101, 99, 100, 102, 98], True),
+        ([0, 100, 110, 120, 130, 140, 150], False),
+        ([0, 100, 80, 60, 50, 40, 30], False),
+        ([0, 0, 0, 0, 50, 60, 70], False),
+    ],
+)
+def test_only_what_stays_after_the_warm_up_is_flat(rows: list[int], flat: bool) -> None:
+    samples = tuple(sample(60.0 * minute, 1_000_000, each) for minute, each in enumerate(rows))
+    found = Soak(6.0, 10.0, 60.0, samples)
+    assert len(found.steady) == 6
+    assert found.flat is flat
+    assert found.as_dict()["flat"] is flat
+
+
+def test_a_spike_is_in_the_range_and_not_in_the_drift() -> None:
+    found = Flatness.of("state_rows", [100, 100, 150, 100, 100, 100])
+    assert found.high == pytest.approx(150 / (650 / 6) - 1)
+    assert found.drift == pytest.approx(0.0)
