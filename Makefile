@@ -40,11 +40,15 @@ test-long: $(STAMP) ## run all tests, the long ones too, with many more random e
 test-faults: $(STAMP) ## kill processes of queries on Spark, twenty times
 	$(PY) -m pytest -m faults tests/spark $(ARGS)
 
-test-services: $(STAMP) ## run the tests against real servers, which it installs on Debian and Ubuntu and starts on loopback
-	@ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || { \
-	  echo 'installing PostgreSQL'; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; \
-	}
+test-services: $(STAMP) ## run the tests against a real PostgreSQL and Kafka, which it installs on Debian and Ubuntu and starts on loopback
+	@missing=; \
+	ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || missing="$$missing postgresql"; \
+	command -v mvn >/dev/null || missing="$$missing maven"; \
+	command -v java >/dev/null || missing="$$missing default-jre-headless"; \
+	if [ -n "$$missing" ]; then \
+	  echo "installing$$missing"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
+	fi
 	$(PY) -m pytest -m services tests/services $(ARGS)
 
 soak: $(STAMP) ## follow files on Spark for MINUTES (30): do memory and state stay flat?

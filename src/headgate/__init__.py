@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headgate.linting.lint import lint
     from headgate.model.errors import HeadgateError
+    from headgate.runtime.sinks.kafka import KafkaTopic
     from headgate.runtime.sinks.postgres import PostgresView
     from headgate.session import Query, Session
 
-__all__ = ["HeadgateError", "PostgresView", "Query", "Session", "lint"]
+__all__ = ["HeadgateError", "KafkaTopic", "PostgresView", "Query", "Session", "lint"]
 __version__ = "0.1.0"
 
 
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from headgate.model.errors import HeadgateError
 
         return HeadgateError
+    if name == "KafkaTopic":
+        from headgate.runtime.sinks.kafka import KafkaTopic
+
+        return KafkaTopic
     if name == "PostgresView":
         from headgate.runtime.sinks.postgres import PostgresView
 

@@ -11,11 +11,23 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyspark
 import pytest
-from tests.spark.conftest import spark
+from tests.services.jars import resolve
+from tests.services.kafka_server import KafkaServer
 
-__all__ = ["postgres", "spark"]
+from headgate.runtime.spark.cluster import open_spark, why_not_spark
+from headgate.runtime.spark.sources.connectors import connector
+
+# A repository may be behind PyPI; then the newest connector that is known to work with this Spark is taken.
+_OLDER = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
+)
 
 
 @dataclass
@@ -59,6 +71,41 @@ def _binaries() -> Path | None:
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
     found = str(installed[-1]) if installed else shutil.which("pg_ctl")
     return Path(found).resolve().parent if found else None
+
+
+@pytest.fixture(scope="session")
+def connector_jars() -> list[Path]:
+    """Spark's connector for Kafka, as its coordinates say."""
+    coordinates = connector("kafka")
+    assert coordinates is not None
+    group, name, version = coordinates.split(":")
+    bundled = ("org.slf4j", "org.scala-lang", "org.apache.hadoop")
+    found = resolve([(group, name, version)], without=bundled) or resolve(_OLDER, without=["*"])
+    assert found, f"neither {coordinates} nor an older connector for Spark {pyspark.__version__} can be had"
+    return found
+
+
+@pytest.fixture(scope="session")
+def spark(connector_jars: list[Path]) -> Iterator[Any]:
+    """A session that knows Kafka."""
+    reason = why_not_spark()
+    if reason is not None:
+        pytest.fail(reason)
+    session = open_spark("local[2]", {"spark.jars": ",".join(map(str, connector_jars))})
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(spark: Any) -> Iterator[KafkaServer]:
+    folder = Path(tempfile.mkdtemp(prefix="headgate-kafka-"))
+    server = KafkaServer(folder, free_port(), free_port(), spark)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_port() -> int:

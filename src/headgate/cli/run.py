@@ -83,13 +83,25 @@ def run(
         Path | None,
         typer.Option("--rejects", metavar="DIR", help="Put bad rows there instead of stopping."),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="SINK",
+            help="Spark: rows go there: console, kafka://host:9092/topic, postgresql://host/db?table=name.",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark: a setting of its session.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
     drain: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--drain/--no-drain", help="After the last row, let the clock run until windows are empty."
+            "--drain/--no-drain",
+            help="After the last row, let the clock run until windows are empty; done for files.",
         ),
-    ] = True,
+    ] = None,
     strategy: Annotated[
         Strategy, typer.Option("--strategy", help="UPA; NT and DIRECT to compare.")
     ] = Strategy.UPA,
@@ -117,6 +129,8 @@ def run(
             overwrite=overwrite,
             quiet=quiet,
             follow=follow,
+            to=to,
+            settings=_settings(conf or []),
         )
         return
     for option, given in (
@@ -124,6 +138,8 @@ def run(
         ("--checkpoint", checkpoint),
         ("--shards", shards),
         ("--follow", follow),
+        ("--to", to),
+        ("--conf", conf),
     ):
         if given:
             raise InputError(f"{option} is for Spark", remedy="leave --engine local away")
@@ -139,7 +155,7 @@ def run(
         allow_unbounded=allow_unbounded,
         strategy=strategy.value,
         policy=policy,
-        drain=drain,
+        drain=drain is not False,
     )
     console = Console(stderr=True, highlight=False)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
@@ -174,20 +190,28 @@ def _run_on_spark(
     overwrite: bool,
     quiet: bool,
     follow: bool,
+    to: str | None,
+    settings: dict[str, str],
 ) -> None:
     """Runs queries on Spark, with a line of progress."""
     from headgate.runtime.spark.cluster import open_spark, require_spark
 
     chosen = session.chosen(names)
     require_spark()
+    from headgate.runtime.sinks.address import formats_of, sink_at
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
     from headgate.runtime.spark.run import follow as run_on
+    from headgate.runtime.spark.sources.connectors import packages_for
 
     console = Console(stderr=True, highlight=False)
     # What is wrong with the input is said before the seconds that Spark takes to start.
-    stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
+    stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
+    for stage in stages:
+        if to is not None:
+            sink_at(to, stage.graph.query)
+    needed = packages_for([each for stage in stages for each in stage.streams], formats_of(to))
     with console.status("starting Spark …") if not quiet and console.is_terminal else nullcontext() as status:
-        spark = open_spark(master)
+        spark = open_spark(master, needed | settings)
 
         def on_batch(metrics: Mapping[str, Any]) -> None:
             if status is not None:
@@ -197,7 +221,7 @@ def _run_on_spark(
                 )
 
         try:
-            place = Place(output, checkpoint, overwrite, on_batch)
+            place = Place(output, checkpoint, overwrite, on_batch, to)
             if follow:
                 with _interruptible() as interrupted:
                     summary = run_on(
@@ -215,6 +239,17 @@ def _run_on_spark(
     if not quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(_summary(summary, output, unbounded))
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    """Settings of Spark's session from words KEY=VALUE."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key.strip() or not equals:
+            raise InputError(f"--conf {pair} is not KEY=VALUE", remedy="write --conf spark.key=value")
+        settings[key.strip()] = value
+    return settings
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +15,7 @@ from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.plan.nodes import StreamScan, TableScan
 from headgate.runtime.local.engine import LocalRun, RunnableQuery, static_table
 from headgate.runtime.sources import FileSource, RejectPolicy
+from headgate.runtime.sources.tables import read_table
 from headgate.safety.gate import admit
 
 
@@ -68,17 +69,10 @@ def prepare(
         if table.name in given:
             tables[table.name] = given[table.name]
         else:
-            source = FileSource(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
-            sources.append(source)
-            tables[table.name] = static_table(whole(source.chunks(), table))
+            rows, read = read_table(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
+            sources += read
+            tables[table.name] = static_table(rows)
     return LocalRun(queries, streams, tables, drain), sources
-
-
-def whole(chunks: Iterable[pl.DataFrame], table: TableDef) -> pl.DataFrame:
-    found = list(chunks)
-    if not found:
-        raise SetupError(f"table {table.name} has no rows and no schema to read")
-    return pl.concat(found)
 
 
 def require_time(stream: StreamDef) -> None:

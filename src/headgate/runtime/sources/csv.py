@@ -22,7 +22,7 @@ from headgate.runtime.sources.literals import TextForms
 from headgate.runtime.sources.options import CsvDialect
 from headgate.runtime.sources.piece import Piece, RowPlace
 from headgate.runtime.sources.records import Records, csv_records, tidy_end, unescaped
-from headgate.runtime.sources.rejects import shown
+from headgate.runtime.sources.rejects import Origin, shown
 from headgate.runtime.sources.textfile import Flaw, text_pieces
 
 
@@ -69,7 +69,7 @@ class _CsvFile:
     def has_header(self) -> bool:
         return self.dialect.header
 
-    def begin(self, file: Path, data: bytes) -> tuple[_CsvFile, int]:
+    def begin(self, file: Origin, data: bytes) -> tuple[_CsvFile, int]:
         if not self.dialect.header:
             return replace(self, indexes=tuple(range(self.width))), 0
         records = csv_records(data, self.dialect)
@@ -79,7 +79,7 @@ class _CsvFile:
         header = self._header(file, data[:end])
         return replace(self, width=len(header), indexes=_indexes(file, header, self.columns)), end
 
-    def _header(self, file: Path, data: bytes) -> list[str]:
+    def _header(self, file: Origin, data: bytes) -> list[str]:
         quote = self.dialect.quote
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
         try:
@@ -175,7 +175,7 @@ def _nulls(column: pa.Array, null: str) -> pa.Array:
     return pc.if_else(said, None, column) if pc.any(said).as_py() else column
 
 
-def _indexes(file: Path, header: list[str], columns: tuple[Column, ...]) -> tuple[int, ...]:
+def _indexes(file: Origin, header: list[str], columns: tuple[Column, ...]) -> tuple[int, ...]:
     """Where the declared columns stand in a header."""
     folded = [name.casefold() for name in header]
     indexes: list[int] = []

@@ -23,7 +23,8 @@ from headgate.runtime.sources.jsonmaps import has_map, maps_as_entries
 from headgate.runtime.sources.literals import TextForms, wide_decimal
 from headgate.runtime.sources.piece import Piece, RowPlace
 from headgate.runtime.sources.records import Records, lines
-from headgate.runtime.sources.textfile import Flaw, text_pieces
+from headgate.runtime.sources.rejects import Origin
+from headgate.runtime.sources.textfile import Flaw, block_piece, text_pieces
 from headgate.runtime.sources.utf8 import texts
 
 _SAMPLE = 1 << 16
@@ -57,6 +58,11 @@ class JsonFormat:
         names = tuple(column.name for column in self.columns)
         return text_pieces(file, _JsonFile(self.columns, names, self.keys), stops=stops)
 
+    def piece(self, data: bytes, *, stops: bool) -> Piece:
+        """The rows of a block of whole lines that is not from a file."""
+        names = tuple(column.name for column in self.columns)
+        return block_piece(data, _JsonFile(self.columns, names, self.keys), stops=stops)
+
     def finish(self, name: str) -> None:
         for column in self.columns:
             if column.name in self.keys.unseen:
@@ -81,7 +87,7 @@ class _JsonFile:
     def has_header(self) -> bool:
         return False
 
-    def begin(self, file: Path, data: bytes) -> tuple[_JsonFile, int]:
+    def begin(self, file: Origin, data: bytes) -> tuple[_JsonFile, int]:
         found = {key.decode("utf-8", "replace") for key in _KEY.findall(data[:_SAMPLE])}
         self.keys.known |= found
         return replace(self, names=tuple(_spelling(file, column.name, found) for column in self.columns)), 0
@@ -194,7 +200,7 @@ class _JsonFile:
         return diagnosis(line, dict(zip(self.names, self.columns, strict=True)))
 
 
-def _spelling(file: Path, name: str, found: set[str]) -> str:
+def _spelling(file: Origin, name: str, found: set[str]) -> str:
     """The name that a column has in a file; its own where there is none."""
     alike = sorted(key for key in found if key.casefold() == name.casefold())
     if name in found or not alike:

@@ -20,7 +20,7 @@ from headgate.model.errors import DataError
 from headgate.runtime.sources.bytestream import ByteStream
 from headgate.runtime.sources.piece import Piece, RowPlace
 from headgate.runtime.sources.records import Records
-from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow
+from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, Origin
 from headgate.runtime.sources.utf8 import is_utf8, not_utf8, one_text, texts
 
 BLOCK = 1 << 22
@@ -48,7 +48,7 @@ class TextFormat(Protocol):
     def has_header(self) -> bool:
         """Whether a file begins with something else than a row."""
 
-    def begin(self, file: Path, data: bytes) -> tuple[Self, int]:
+    def begin(self, file: Origin, data: bytes) -> tuple[Self, int]:
         """The format fitted to a file by its first block, and how many bytes of that are no rows."""
 
     def cut(self, data: bytes, *, final: bool) -> int:
@@ -86,6 +86,13 @@ def text_pieces(file: Path, format: TextFormat, *, stops: bool) -> Iterator[Piec
             rows += height
             lines += _line_breaks(data)
             yield piece
+
+
+def block_piece(data: bytes, format: TextFormat, *, stops: bool) -> Piece:
+    """The rows of a block of whole rows that stands alone."""
+    format, used = format.begin("", data)
+    piece, _ = _piece(_Source("", data[used:], format, 0, 0), len(data), stops=stops)
+    return piece
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,7 @@ def _behind_line(stream: ByteStream) -> bytes:
 class _Source:
     """A block of whole rows, and how many rows and lines of its file are before it."""
 
-    file: Path
+    file: Origin
     data: bytes
     format: TextFormat
     row: int
@@ -206,7 +213,7 @@ def _flaws_of_bytes(data: bytes, records: Records) -> Iterator[tuple[int, Flaw]]
         yield index, Flaw("the row has a NUL byte")
 
 
-def _bad_row(file: Path, place: RowPlace, flaw: Flaw) -> BadRow:
+def _bad_row(file: Origin, place: RowPlace, flaw: Flaw) -> BadRow:
     return BadRow(file, flaw.reason, place.row, place.line, flaw.column, place.text, flaw.remedy)
 
 

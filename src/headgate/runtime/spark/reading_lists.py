@@ -162,7 +162,7 @@ class UnitLog:
                 parts[min(self._each - 1, int(middle * self._each))].append(unit)
                 before += unit.rows
             lists += parts
-        return lists
+        return lists or [[]]
 
     def _write(self, name: str, lines: Sequence[str], latest: int) -> int:
         """Writes a list under a time after all others', in one move."""

@@ -24,19 +24,20 @@ from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.engine import static_table
 from headgate.runtime.local.files import RunSummary
-from headgate.runtime.local.start import require_time, runnable, used_tables, whole
-from headgate.runtime.sources import FileSource
+from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
+from headgate.runtime.sinks.address import Sink, sink_at
+from headgate.runtime.sources.tables import read_table
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.cluster import cores, first_line, translated
+from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.folder import QueryFolder, check_free
 from headgate.runtime.spark.folder import publish as publish_folder
 from headgate.runtime.spark.reading_lists import UnitLog
+from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
 from headgate.runtime.spark.units import batches_of, units_of
-
-FILE_FORMATS = ("parquet", "csv", "json")
 
 BatchReport = Callable[[Mapping[str, Any]], None]
 
@@ -54,7 +55,8 @@ class SparkOptions:
     batch_rows: int = 1_000_000
     allow_unbounded: bool = False
     strategy: Strategy = "UPA"
-    drain: bool = True
+    drain: bool | None = None
+    """Whether the clock runs on after the last row; None: if all streams are files, which have an end."""
     idle_ms: int | None = None
     future_us: int | None = None
     ordered: bool = True
@@ -79,7 +81,9 @@ def make_stage(
             given[table.name] = static_table(_read_table(table, base, options))
     used = {table.name: given[table.name] for table in used_tables([ready])}
     routes = route(ready.plan, optimized.best.edges, shards, {}, ready.graph.promises)
-    clock = ClockOptions(options.ordered, options.idle_ms, options.future_us)
+    # Partitions of other sources have no order among each other.
+    ordered = options.ordered and all(is_file(each) or each.source is None for each in used_streams([ready]))
+    clock = ClockOptions(ordered, options.idle_ms, options.future_us)
     stage = build_stage(ready.graph, ready.plan, routes, used, clock)
     for stream in stage.streams:
         require_time(stream)
@@ -87,11 +91,10 @@ def make_stage(
 
 
 def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFrame:
-    """All rows of a table's files."""
+    """All rows of a table, as they are now."""
     aside = Aside(options.rejects, frozenset([table.name]))
     refused = aside.state(table.name)
-    source = FileSource(table, base, rows_per_chunk=100_000, on_bad_row=aside.policy, rejects=refused)
-    rows = whole(source.chunks(), table)
+    rows, _ = read_table(table, base, rows_per_chunk=100_000, on_bad_row=aside.policy, rejects=refused)
     publish(refused, TABLE)
     return rows
 
@@ -99,14 +102,11 @@ def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFr
 def stages_of(
     queries: Sequence[tuple[BoundQuery, Optimized]], options: SparkOptions, *, shards: int, base: Path
 ) -> list[Stage]:
-    """The stages of queries that read files only."""
-    stages = [
+    """The stages of queries whose inputs are all declared with their sources."""
+    return [
         make_stage(bound, optimized, options, shards=shards, tables={}, base=base)
         for bound, optimized in queries
     ]
-    for stage in stages:
-        _require_files(stage.streams)
-    return stages
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ class Place:
     checkpoint: Path | None = None
     overwrite: bool = False
     on_batch: BatchReport = _ignored
+    to: str | None = None
+    """Where rows go instead of the folder, an address as `sink_at` reads it; metrics and late rows stay there."""
 
 
 def run_to_folder(
@@ -126,12 +128,19 @@ def run_to_folder(
     options: SparkOptions,
     place: Place,
 ) -> RunSummary:
-    """Runs queries over all their files, one after the other, and writes what they say under a folder."""
+    """Runs queries over all that there is of their input, one after the other; what they say goes to a folder."""
     metrics: dict[str, dict[str, Any]] = {}
     with _runs(spark, queries, base, options, place) as runs:
         for run in runs:
-            run.read_on(options, end=options.drain)
+            for stream in run.stage.streams:
+                _require_end(stream)
+            only_files = len(run.files) == len(run.stage.streams)
+            drain = only_files if options.drain is None else options.drain
+            run.read_on(options, end=drain and only_files)
             wait(run.start(spark, {"availableNow": True}))
+            if drain and not only_files:
+                run.log.add([], end=True)
+                wait(run.start(spark, {"availableNow": True}))
             metrics[run.stage.graph.query] = run.folder.finish()
         if place.checkpoint is None:
             publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
@@ -184,15 +193,19 @@ class _Run:
     checkpoint: Path
     log: UnitLog
     folder: QueryFolder
+    sink: Sink | None = None
     listed: int = 0
     """Micro-batches in lists of this process."""
+
+    @property
+    def files(self) -> list[StreamDef]:
+        """The streams that are read from files."""
+        return [each for each in self.stage.streams if is_file(each)]
 
     def read_on(self, options: SparkOptions, *, end: bool) -> None:
         """Adds files that are in no list yet to the reading lists."""
         known = self.log.known()
-        units = {
-            each.name: units_of(each, self.base, options.batch_rows, known) for each in self.stage.streams
-        }
+        units = {each.name: units_of(each, self.base, options.batch_rows, known) for each in self.files}
         if any(units.values()):
             batches = batches_of(units, options.batch_rows)
             self.log.add(batches, end=end)
@@ -200,7 +213,9 @@ class _Run:
         self.log.gather()
 
     def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> Any:
-        return start_query(spark, self.stage, self.log, self.checkpoint, self.folder, trigger)
+        return start_query(
+            spark, self.stage, self.log, self.checkpoint, self.folder, trigger, base=self.base, sink=self.sink
+        )
 
 
 @contextmanager
@@ -240,8 +255,10 @@ def _runs(
             fresh = claim(checkpoint, stage)
             folder.prepare(fresh=fresh, overwrite=place.overwrite)
             aside.prepare(fresh=fresh)
-            log = UnitLog(checkpoint / "headgate" / "units", stage.streams, tasks)
-            runs.append(_Run(stage, base, checkpoint, log, folder))
+            files = [each for each in stage.streams if is_file(each)]
+            log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
+            sink = None if place.to is None else sink_at(place.to, stage.graph.query)
+            runs.append(_Run(stage, base, checkpoint, log, folder, sink))
         yield runs
 
 
@@ -252,15 +269,23 @@ def start_query(
     checkpoint: Path,
     folder: QueryFolder,
     trigger: Mapping[str, Any] | None = None,
+    *,
+    base: Path = Path(),
+    sink: Sink | None = None,
 ) -> Any:
-    """Starts a query over all that its reading lists name; Spark's handle of it."""
+    """Starts a query over all that its reading lists name, and its other sources; Spark's handle of it."""
     log.folder.mkdir(parents=True, exist_ok=True)
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
-        packed = pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, folder.aside)
-        answer = pipeline.answers(stage, [packed], labels)
+        packed = [pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, folder.aside)]
+        packed += [
+            packed_stream(spark, stage, each, base, labels, folder.aside)
+            for each in stage.streams
+            if not is_file(each)
+        ]
+        answer = pipeline.answers(stage, packed, labels)
         return (
-            answer.writeStream.foreachBatch(folder.write)
+            answer.writeStream.foreachBatch(folder.write if sink is None else delivery(stage, sink, folder))
             .option("checkpointLocation", str(checkpoint))
             .queryName(f"headgate-{stage.graph.query}")
             .trigger(**(trigger or {"availableNow": True}))
@@ -297,10 +322,10 @@ class partitions:  # noqa: N801 - reads as a clause of `with`
         self._spark.conf.set("spark.sql.shuffle.partitions", self._before)
 
 
-def _require_files(streams: Sequence[StreamDef]) -> None:
-    for stream in streams:
-        if stream.source is not None and stream.source.format not in FILE_FORMATS:
-            raise UnsupportedError(
-                f"stream {stream.name} reads from {stream.source.format}, which has no end",
-                remedy="files (parquet, csv, json) can be run to their end",
-            )
+def _require_end(stream: StreamDef) -> None:
+    if not has_end(stream):
+        assert stream.source is not None
+        raise UnsupportedError(
+            f"stream {stream.name} reads from {stream.source.format}, which has no end",
+            remedy="add --follow to run until interrupted",
+        )

@@ -10,18 +10,20 @@ import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headgate.model.errors import DeclarationError, InputError, NameResolutionError, SetupError
+from headgate.model.errors import InputError, NameResolutionError
 from headgate.model.schema import Column
-from headgate.model.types import is_timestamp, spark_name
+from headgate.model.types import is_timestamp
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef
 from headgate.runtime.local.data import plain_type
-from headgate.runtime.sources.files import find_files
+from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.spark import pipeline
+from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.folder import QueryFolder
-from headgate.runtime.spark.run import FILE_FORMATS, SparkOptions, make_stage, partitions
+from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
+from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.stage import Stage
 
 Sink = str | Path | Callable[[DataFrame, int], None]
@@ -75,7 +77,7 @@ class SparkWorkspace:
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
         stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
-        return pipeline.unpacked(stage, self._answers(stage, base))
+        return pipeline.unpacked(stage, self._answers(stage, base, _aside(stage, chosen)))
 
     def start(
         self,
@@ -95,13 +97,20 @@ class SparkWorkspace:
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
         fresh = claim(Path(checkpoint), stage) if checkpoint is not None else True
+        aside = _aside(stage, chosen)
+        aside.prepare(fresh=fresh)
         with partitions(self.spark, stage.shards):
-            answer = self._answers(stage, base)
+            answer = self._answers(stage, base, aside)
             match sink:
                 case Path():
-                    folder = QueryFolder(sink, stage, frozenset(each.name for each in stage.streams))
+                    folder = QueryFolder(
+                        sink, stage, frozenset(each.name for each in stage.streams), aside=aside
+                    )
                     folder.prepare(fresh=fresh, overwrite=False)
                     writer = answer.writeStream.foreachBatch(folder.write)
+                case "kafka":
+                    sent, sink_options = KafkaTopic.of(sink_options or {}), None
+                    writer = pipeline.unpacked(stage, answer).writeStream.foreachBatch(sent)
                 case str():
                     writer = pipeline.unpacked(stage, answer).writeStream.format(sink)
                 case _:
@@ -113,37 +122,19 @@ class SparkWorkspace:
                 writer = writer.trigger(**trigger)
             return writer.start()
 
-    def _answers(self, stage: Stage, base: Path) -> DataFrame:
+    def _answers(self, stage: Stage, base: Path, aside: Aside) -> DataFrame:
         labels = pipeline.labels_for(self.spark, stage)
         packed = [
-            pipeline.packed_frame(stage, stream.name, self._frame(stream, base), labels)
+            pipeline.packed_frame(stage, stream.name, self.frames[stream.name], labels)
+            if stream.name in self.frames
+            else packed_stream(self.spark, stage, stream, base, labels, aside)
             for stream in stage.streams
         ]
         return pipeline.answers(stage, packed, labels)
 
-    def _frame(self, stream: StreamDef, base: Path) -> DataFrame:
-        return self.frames[stream.name] if stream.name in self.frames else native(self.spark, stream, base)
 
-
-def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
-    """A declared stream as Spark's own source reads it."""
-    if stream.source is None:
-        raise SetupError(
-            f"stream {stream.name} has no rows",
-            remedy=f"give it a DataFrame with session.stream({stream.name!r}, …), or declare it with USING",
-        )
-    options = dict(stream.source.options)
-    reader = spark.readStream.format(stream.source.format)
-    if stream.source.format in FILE_FORMATS:
-        path = options.pop("path", None)
-        if path is None:
-            raise DeclarationError(f"{stream.name} has no path", remedy="add path '…' to its OPTIONS")
-        files = find_files(path, base)
-        whole = Path(path) if Path(path).is_absolute() else (base / path).absolute()
-        reader = reader.schema(", ".join(f"`{c.name}` {spark_name(c.type)}" for c in stream.columns))
-        options = {"mode": "FAILFAST", **options} if stream.source.format != "parquet" else options
-        return reader.options(**options).load(str(whole if whole.exists() else files[0].parent))
-    return reader.options(**options).load()
+def _aside(stage: Stage, options: SparkOptions) -> Aside:
+    return Aside(options.rejects, frozenset([*(each.name for each in stage.streams), *stage.tables]))
 
 
 def _time_column(columns: tuple[Column, ...], name: str, time: str | None) -> str:

@@ -1,0 +1,141 @@
+"""Documents: JSON objects that come one by one, such as the values of messages, as rows in declared types.
+
+They are read by the code that reads JSON files, many at once: each is made one line of a block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.kernels.expressions.dtypes import polars_type
+from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.sources.fitting import fit
+from headgate.runtime.sources.json import JsonFormat
+from headgate.runtime.sources.literals import TextForms
+from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow
+from headgate.runtime.sources.textfile import BLOCK
+
+_FORMS = TextForms(base64=True)
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Read:
+    """The documents that are rows, with their places among all, and the others, `row` counting from 0."""
+
+    rows: pl.DataFrame
+    places: Indices
+    bad: Sequence[BadRow]
+
+
+@dataclass(frozen=True)
+class Documents:
+    """A reader of documents with the columns of a definition.
+
+    A field that is missing is NULL; with `complete`, it makes the document a bad one.
+    """
+
+    definition: StreamDef | TableDef
+    forms: TextForms = _FORMS
+    complete: bool = False
+
+    def read(self, values: pa.Array, *, stops: bool) -> Read:
+        """Reads binary values; with `stops`, nothing behind the first bad one is looked at."""
+        found: list[Read] = []
+        for start, block in _blocks(values):
+            part = self._read(block, stops=stops)
+            moved = [replace(each, row=start + (each.row or 0)) for each in part.bad]
+            found.append(Read(part.rows, part.places + start, moved))
+            if moved and stops:
+                break
+        empty = Read(self._nothing(), np.array([], np.int64), ())
+        if not found:
+            return empty
+        return Read(
+            pl.concat([each.rows for each in found]),
+            np.concatenate([each.places for each in found]),
+            [bad for each in found for bad in each.bad],
+        )
+
+    def _read(self, values: pa.Array, *, stops: bool) -> Read:
+        blank = pc.fill_null(pc.equal(pc.binary_length(pc.ascii_trim_whitespace(_as_text(values))), 0), True)
+        filled = np.flatnonzero(~blank.to_numpy(zero_copy_only=False))
+        bad = [
+            BadRow("", "there is no value" if not values[index].is_valid else "the value is empty", index)
+            for index in np.flatnonzero(blank.to_numpy(zero_copy_only=False)).tolist()
+        ]
+        rows, places = self._nothing(), filled
+        if filled.size:
+            chosen = values.take(pa.array(filled))
+            format = JsonFormat.of(self.definition.columns, self.forms)
+            piece = format.piece(_lines(chosen), stops=stops)
+            rows, refused = fit(self.definition, format, "", piece, stops=stops)
+            # Rows of the block count from 1.
+            wrong = [int(filled[(each.row or 1) - 1]) for each in refused]
+            bad += [replace(each, row=place, line=None) for each, place in zip(refused, wrong, strict=True)]
+            if stops and refused:
+                return Read(rows.clear(), filled[:0], sorted(bad, key=lambda each: each.row or 0))
+            places = np.setdiff1d(filled, np.array(wrong, np.int64), assume_unique=True)
+        if self.complete:
+            rows, places, missing = self._without_missing(values, rows, places)
+            bad += missing
+        return Read(rows, places, sorted(bad, key=lambda each: each.row or 0))
+
+    def _without_missing(
+        self, values: pa.Array, rows: pl.DataFrame, places: Indices
+    ) -> tuple[pl.DataFrame, Indices, list[BadRow]]:
+        """The rows in whose documents all columns are named, and the others."""
+        texts = _as_text(values.take(pa.array(places)))
+        bad: list[BadRow] = []
+        lacking = np.zeros(rows.height, np.bool_)
+        for column in self.definition.columns:
+            absent = rows[column.name].is_null().to_numpy()
+            if not absent.any():
+                continue
+            named = pc.match_substring_regex(texts, f'"{re.escape(column.name)}"\\s*:', ignore_case=True)
+            absent &= ~named.to_numpy(zero_copy_only=False) & ~lacking
+            bad += [
+                BadRow(
+                    "", "the field is missing", int(places[index]), None, column.name, _shown(texts[index])
+                )
+                for index in np.flatnonzero(absent).tolist()
+            ]
+            lacking |= absent
+        return rows.filter(pl.Series(~lacking)), places[~lacking], bad
+
+    def _nothing(self) -> pl.DataFrame:
+        return pl.DataFrame(schema={each.name: polars_type(each.type) for each in self.definition.columns})
+
+
+def _blocks(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
+    """Values in pieces of a few megabytes, each with its place among all."""
+    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    pieces = np.cumsum(lengths + 1) // BLOCK
+    starts = np.flatnonzero(np.diff(pieces, prepend=-1)).tolist()
+    for start, end in zip(starts, [*starts, len(values)][1:], strict=True):
+        yield start, values.slice(start, end - start)
+
+
+def _lines(values: pa.Array) -> bytes:
+    """Each value as one line. In JSON, a line break stands between tokens only, where a blank does as well."""
+    flat = pc.replace_substring(pc.replace_substring(values, b"\n", b" "), b"\r", b" ")
+    ended = pc.binary_join_element_wise(flat, b"", b"\n")
+    return b"".join(ended.to_pylist())
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    """Bytes taken for text as they are, for questions about single letters."""
+    return values.cast(pa.large_binary()).view(pa.large_string())
+
+
+def _shown(value: pa.Scalar) -> str:
+    return bytes(value.as_buffer())[:LONGEST_KEPT].decode("utf-8", errors="backslashreplace")

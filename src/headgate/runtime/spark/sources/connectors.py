@@ -1,0 +1,68 @@
+"""Connectors: what Spark needs beside its own jars for a format, named as Spark resolves it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from headgate.model.errors import SetupError
+from headgate.plan.catalog import StreamDef, TableDef
+
+PACKAGES = "spark.jars.packages"
+_SCALA = "2.13"
+_POSTGRESQL = "42.7.7"
+
+
+def connector(format: str, version: str | None = None) -> str | None:
+    """The Maven coordinates of what a format needs, in the installed Spark's version; None if it needs nothing."""
+    if format == "kafka":
+        return f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{version or _spark_version()}"
+    if format == "jdbc":
+        return f"org.postgresql:postgresql:{_POSTGRESQL}"
+    return None
+
+
+def packages_for(definitions: Iterable[StreamDef | TableDef], sinks: Iterable[str] = ()) -> dict[str, str]:
+    """The setting with which a Spark session finds the connectors of all these; empty if none is needed.
+
+    A machine that already says where such jars come from, in PYSPARK_SUBMIT_ARGS, is left alone.
+    """
+    if any(
+        word in os.environ.get("PYSPARK_SUBMIT_ARGS", "") for word in ("--packages", "--jars", "spark.jars")
+    ):
+        return {}
+    formats = [each.source.format for each in definitions if each.source is not None]
+    needed = {found for each in [*formats, *sinks] if (found := connector(each)) is not None}
+    return {PACKAGES: ",".join(sorted(needed))} if needed else {}
+
+
+def missing(format: str) -> SetupError:
+    """What is said when Spark does not know a format."""
+    package = connector(format)
+    if package is None:
+        return SetupError(
+            f"Spark has no format {format}",
+            remedy="check the name after USING, or add its connector to Spark",
+        )
+    return SetupError(
+        f"Spark has no connector for {format} here",
+        remedy=f"start Spark with {PACKAGES}={package}",
+    )
+
+
+def is_missing(text: str) -> bool:
+    """Whether Spark's message says that it does not know a format."""
+    return any(sign in text for sign in _SIGNS)
+
+
+_SIGNS: Sequence[str] = (
+    "Failed to find data source",
+    "DATA_SOURCE_NOT_FOUND",
+    "Failed to find the data source",
+)
+
+
+def _spark_version() -> str:
+    from pyspark import __version__  # noqa: PLC0415 - the rest of this module needs no Spark
+
+    return str(__version__)

@@ -1,0 +1,256 @@
+"""Kafka topics as streams: JSON values by declared columns, read through Spark's own connector.
+
+```
+CREATE STREAM bids (ts TIMESTAMP, item STRING, price DOUBLE) TIMESTAMP BY ts
+  USING kafka OPTIONS (kafka.bootstrap.servers 'localhost:9092', subscribe 'bids', keyColumn 'item')
+```
+
+Spark keeps the offsets in its checkpoint, and a micro-batch that is tried again reads the same messages. The values
+become rows inside the tasks that pack them, by the code that reads JSON files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.kernels.expressions.dtypes import polars_type
+from headgate.model.errors import DeclarationError, InputError, SetupError
+from headgate.model.suggest import did_you_mean
+from headgate.model.types import STRING, is_timestamp
+from headgate.plan.catalog import StreamDef
+from headgate.runtime.sources.conform import conform
+from headgate.runtime.sources.documents import Documents
+from headgate.runtime.sources.fitting import unfit_reason
+from headgate.runtime.sources.literals import TextForms
+from headgate.runtime.sources.rejects import BadRow, RejectState
+from headgate.runtime.spark.aside import Aside, publish
+from headgate.runtime.spark.pack import NOW
+
+SERVERS = "kafka.bootstrap.servers"
+_TOPICS = ("subscribe", "subscribePattern", "assign")
+_OURS = {"keycolumn": "keyColumn", "timestampcolumn": "timestampColumn", "missingfields": "missingFields"}
+_FORMS = TextForms(base64=True)
+_ANSWER_MS = 15_000
+
+
+@dataclass(frozen=True)
+class KafkaOptions:
+    """The checked options of a Kafka stream: those for Spark, and what each message's parts mean."""
+
+    spark: Mapping[str, str]
+    key: str | None = None
+    """The column that takes the message's key."""
+    timestamp: str | None = None
+    """The column that takes the message's timestamp."""
+    complete: bool = False
+
+    @property
+    def topics(self) -> list[str] | None:
+        """The topics by name; None if they are chosen otherwise."""
+        named = self.spark.get("subscribe")
+        return None if named is None else [each.strip() for each in named.split(",")]
+
+
+def read_kafka_options(stream: StreamDef) -> KafkaOptions:
+    """The options of a stream that reads from Kafka; DeclarationError if something is missing or makes no sense."""
+    assert stream.source is not None
+    ours: dict[str, str] = {}
+    spark: dict[str, str] = {}
+    for key, value in stream.source.options:
+        spelled = _OURS.get(key.casefold())
+        if spelled is not None:
+            ours[spelled] = value
+        else:
+            spark[next((each for each in _TOPICS if each.casefold() == key.casefold()), key)] = value
+    if SERVERS not in spark:
+        raise DeclarationError(
+            f"{stream.name}: no Kafka servers are named", remedy=f"add {SERVERS} 'host:9092' to its OPTIONS"
+        )
+    if sum(each in spark for each in _TOPICS) != 1:
+        raise DeclarationError(
+            f"{stream.name}: exactly one of {', '.join(_TOPICS)} says which topics are read",
+            remedy="add subscribe 'topic' to its OPTIONS",
+        )
+    key_column = _column(stream, ours.get("keyColumn"), "keyColumn")
+    timestamp = _column(stream, ours.get("timestampColumn"), "timestampColumn")
+    if timestamp is not None and not is_timestamp(_type(stream, timestamp)):
+        raise DeclarationError(
+            f"{stream.name}: timestampColumn {timestamp} is not a TIMESTAMP", remedy="declare it as TIMESTAMP"
+        )
+    missing = ours.get("missingFields", "null").casefold()
+    if missing not in ("null", "reject"):
+        raise DeclarationError(
+            f"{stream.name}: missingFields is '{missing}'", remedy="missingFields is null or reject"
+        )
+    # Nothing is lost: a new stream begins where its topics begin.
+    return KafkaOptions({"startingOffsets": "earliest", **spark}, key_column, timestamp, missing == "reject")
+
+
+def _column(stream: StreamDef, name: str | None, option: str) -> str | None:
+    if name is None:
+        return None
+    names = [each.name for each in stream.columns]
+    found = next((each for each in names if each.casefold() == name.casefold()), None)
+    if found is None:
+        raise DeclarationError(
+            f"{stream.name}: {option} names {name}, which is no column", remedy=did_you_mean(name, names)
+        )
+    return found
+
+
+def _type(stream: StreamDef, name: str) -> pa.DataType:
+    return next(each.type for each in stream.columns if each.name == name)
+
+
+def kafka_frame(spark: SparkSession, options: KafkaOptions) -> DataFrame:
+    """The messages of a stream's topics as Spark streams them."""
+    reader = spark.readStream.format("kafka").options(**options.spark)
+    return reader.load().select("key", "value", "topic", "partition", "offset", "timestamp")
+
+
+def require_topics(spark: SparkSession, name: str, options: KafkaOptions) -> None:
+    """Raises InputError if a topic of a stream is not there, SetupError if no server answers.
+
+    Spark would wait, or stop with a message about partitions.
+    """
+    for topic in options.topics or []:
+        require_topic(spark, topic, options.spark, f"stream {name}: ")
+
+
+def require_topic(spark: SparkSession, topic: str, options: Mapping[str, str], reader: str = "") -> None:
+    """Raises InputError if a topic is not there, SetupError if no server answers."""
+    jvm: Any = spark._jvm
+    settings = jvm.java.util.Properties()
+    given = {key[len("kafka.") :]: value for key, value in options.items() if key.startswith("kafka.")}
+    for key, value in {"default.api.timeout.ms": _ANSWER_MS, "request.timeout.ms": 10_000, **given}.items():
+        settings.put(key, str(value))
+    servers = options[SERVERS]
+    try:
+        client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+        try:
+            known = sorted(client.listTopics().names().get())
+        finally:
+            client.close(jvm.java.time.Duration.ofSeconds(1))
+    except Exception as error:
+        if not type(error).__module__.startswith(("py4j", "pyspark")):
+            raise
+        raise SetupError(
+            f"{reader}Kafka at {servers} does not answer: {_reason(error)}",
+            remedy=f"check {SERVERS} and that the server runs; nothing is lost",
+        ) from error
+    if topic not in known:
+        raise InputError(
+            f"{reader}there is no topic {topic} at {servers}",
+            remedy=did_you_mean(topic, known) or "create it first",
+        )
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause of a failure in Java, in one line."""
+    lines = [line for line in str(error).splitlines() if "Exception" in line and not line.startswith("\tat")]
+    return lines[-1].removeprefix("Caused by: ").lstrip(": ")[:300] if lines else type(error).__name__
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Makes rows of messages, in the tasks that read them."""
+
+    stream: StreamDef
+    options: KafkaOptions
+    aside: Aside
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a task's messages, with the column `NOW` if the messages have it."""
+        refused = self.aside.state(self.stream.name)
+        place = None
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if place is None:
+                first = {name: batch.column(name)[0].as_py() for name in ("topic", "partition", "offset")}
+                place = "{topic}-{partition}-{offset:012d}".format(**first)
+            rows = self._decoded(batch, refused)
+            if rows.height:
+                yield from rows.to_arrow().to_batches()
+        if place is not None:
+            publish(refused, place)
+
+    def _decoded(self, batch: pa.RecordBatch, refused: RejectState) -> pl.DataFrame:
+        """The rows of a batch in the declared order; bad messages are refused."""
+        aside = {self.options.key, self.options.timestamp}
+        columns = tuple(each for each in self.stream.columns if each.name not in aside)
+        inner = replace(self.stream, columns=columns)
+        read = Documents(inner, _FORMS, self.options.complete).read(
+            batch.column("value").cast(pa.binary()), stops=self.aside.folder is None
+        )
+        bad = [*read.bad]
+        chosen = batch.take(pa.array(read.places))
+        frame = read.rows
+        if self.options.timestamp is not None:
+            series = pl.Series(self.options.timestamp, chosen.column("timestamp"))
+            kind = polars_type(_type(self.stream, self.options.timestamp))
+            frame = frame.with_columns(series.dt.cast_time_unit("us").cast(kind))
+        good = pl.Series([True]).new_from_index(0, frame.height)
+        if self.options.key is not None:
+            keys, failed = self._keys(chosen.column("key"))
+            frame = frame.with_columns(keys)
+            if failed is not None:
+                column = next(each for each in self.stream.columns if each.name == self.options.key)
+                text = chosen.column("key").cast(pa.binary())
+                bad += [
+                    BadRow("", unfit_reason(text[index], column), int(read.places[index]), None, column.name)
+                    for index in failed.arg_true().to_list()
+                ]
+                good = ~failed
+        if NOW in batch.schema.names:
+            frame = frame.with_columns(pl.Series(NOW, chosen.column(NOW)))
+        refused.refuse([self._placed(each, batch) for each in sorted(bad, key=lambda each: each.row or 0)])
+        names = [each.name for each in self.stream.columns]
+        return frame.select(*names, *([NOW] if NOW in frame.columns else [])).filter(good)
+
+    def _keys(self, keys: pa.Array) -> tuple[pl.Series, pl.Series | None]:
+        """The keys in the type of their column, and which of them are none."""
+        name = self.options.key
+        assert name is not None
+        declared = _type(self.stream, name)
+        if declared == pa.binary():
+            return pl.Series(name, keys.cast(pa.binary())), None
+        valid = pc.is_valid(keys)
+        try:
+            texts = keys.cast(pa.binary()).cast(STRING)
+        except pa.ArrowInvalid:
+            texts = _readable(keys.cast(pa.binary()))
+        converted, _ = conform(texts, declared, _FORMS)
+        series = pl.from_arrow(converted)
+        assert isinstance(series, pl.Series)
+        lost = pl.Series(pc.and_(valid, pc.is_null(converted)))
+        return series.cast(polars_type(declared)).alias(name), lost if lost.any() else None
+
+    def _placed(self, bad: BadRow, batch: pa.RecordBatch) -> BadRow:
+        """A bad message with its place in its topic."""
+        index = bad.row or 0
+        topic, partition, offset = (batch.column(name)[index] for name in ("topic", "partition", "offset"))
+        return replace(
+            bad,
+            file=f"topic {topic.as_py()}, partition {partition.as_py()}, offset {offset.as_py()}",
+            row=None,
+        )
+
+
+def _readable(keys: pa.Array) -> pa.Array:
+    """Keys that are text, and NULL for those that are not."""
+    return pa.array([_text(each) for each in keys.to_pylist()], STRING)
+
+
+def _text(key: bytes | None) -> str | None:
+    try:
+        return None if key is None else key.decode()
+    except UnicodeDecodeError:
+        return None

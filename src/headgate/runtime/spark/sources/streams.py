@@ -1,0 +1,126 @@
+"""Declared streams as Spark's own sources read them, packed for the shards of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import current_timestamp
+
+from headgate.model.errors import DeclarationError, InputError, SetupError
+from headgate.model.types import spark_name
+from headgate.plan.catalog import StreamDef
+from headgate.runtime.sources.files import find_files
+from headgate.runtime.spark import pipeline
+from headgate.runtime.spark.aside import Aside
+from headgate.runtime.spark.cluster import first_line
+from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
+from headgate.runtime.spark.pack import NOW, Packer
+from headgate.runtime.spark.sources import connectors
+from headgate.runtime.spark.sources.kafka import (
+    Decoder,
+    kafka_frame,
+    read_kafka_options,
+    require_topics,
+)
+from headgate.runtime.spark.stage import Stage
+
+FILE_FORMATS = ("parquet", "csv", "json")
+
+
+def is_file(stream: StreamDef) -> bool:
+    """Whether a stream is read from files, by the code that both engines share."""
+    return stream.source is not None and stream.source.format in FILE_FORMATS
+
+
+def has_end(stream: StreamDef) -> bool:
+    """Whether what there is of a stream now can be read to its end: files, and messages that are there."""
+    return stream.source is None or is_file(stream) or stream.source.format == "kafka"
+
+
+def packed_stream(
+    spark: SparkSession, stage: Stage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
+) -> DataFrame:
+    """A declared stream from Spark's source of its format, packed."""
+    if stream.source is not None and stream.source.format == "kafka":
+        return _packed_kafka(spark, stage, stream, labels, aside)
+    return pipeline.packed_frame(stage, stream.name, native(spark, stream, base), labels)
+
+
+def _packed_kafka(
+    spark: SparkSession, stage: Stage, stream: StreamDef, labels: tuple[int, ...], aside: Aside
+) -> DataFrame:
+    options = read_kafka_options(stream)
+    with _known("kafka"):
+        messages = kafka_frame(spark, options)
+    require_topics(spark, stream.name, options)
+    if stage.clock.future_us is not None:
+        messages = messages.withColumn(NOW, current_timestamp())
+    decoder = Decoder(stream, options, aside)
+    return messages.mapInArrow(_decoding(decoder, Packer(stage, stream), labels), TO_SHARD_DDL)
+
+
+def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
+    """A declared stream as Spark's own source reads it."""
+    if stream.source is None:
+        raise SetupError(
+            f"stream {stream.name} has no rows",
+            remedy=f"give it a DataFrame with session.stream({stream.name!r}, …), or declare it with USING",
+        )
+    options = dict(stream.source.options)
+    reader = spark.readStream.format(stream.source.format)
+    if is_file(stream):
+        path = options.pop("path", None)
+        if path is None:
+            raise DeclarationError(f"{stream.name} has no path", remedy="add path '…' to its OPTIONS")
+        files = find_files(path, base)
+        whole = Path(path) if Path(path).is_absolute() else (base / path).absolute()
+        reader = reader.schema(", ".join(f"`{c.name}` {spark_name(c.type)}" for c in stream.columns))
+        options = {"mode": "FAILFAST", **options} if stream.source.format != "parquet" else options
+        return reader.options(**options).load(str(whole if whole.exists() else files[0].parent))
+    with _known(stream.source.format):
+        frame = reader.options(**options).load()
+    have = {column.casefold() for column in frame.columns}
+    lacking = [column.name for column in stream.columns if column.name.casefold() not in have]
+    if lacking:
+        raise InputError(
+            f"stream {stream.name}: {stream.source.format} has no column {lacking[0]}",
+            remedy=f"it has {', '.join(frame.columns)}",
+        )
+    return frame
+
+
+class _known:  # noqa: N801 - reads as a clause of `with`
+    """Within it, Spark's complaint that it does not know a format, or an option of it, is said in our words."""
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        if failure is None or isinstance(failure, InputError | SetupError):
+            return
+        if isinstance(failure, PySparkException) or type(failure).__module__.startswith("py4j"):
+            if connectors.is_missing(str(failure)):
+                raise connectors.missing(self._format) from failure
+            raise InputError(
+                f"Spark cannot read from {self._format}: {first_line(failure)}", remedy="check its OPTIONS"
+            ) from failure
+
+
+def _decoding(decoder: Decoder, packer: Packer, labels: tuple[int, ...]) -> Any:
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext  # noqa: PLC0415 - exists in a worker only
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        for piece in packer.messages(decoder.rows(batches), part):
+            yield to_shards(piece, labels)
+
+    return decode
