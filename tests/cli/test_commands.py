@@ -93,7 +93,10 @@ def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
         "         only rows with a from 0 to 999 (a placeholder) count\n"
         "  fix 3  FROM s [RANGE 10 MINUTES]\n"
         "         only rows of s from the last 10 MINUTES (a placeholder) count\n"
-        "  fix 4  CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing\n"
+        "  fix 4  CREATE STREAM s … ORDERED BY (a) WITHIN 1000 ROWS\n"
+        "         the answer stays; right only if rows of s (a) come in order of it, "
+        "up to 1000 rows (a placeholder)\n"
+        "  fix 5  CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing\n"
         "         the answer stays; the data of s must have a column that says which row is the last of its kind\n"
     )
 
@@ -110,6 +113,7 @@ def test_check_json(refused: Path) -> None:
         ("distinct", "SELECT a", True),
         ("values", "WHERE a BETWEEN 0 AND 999", True),
         ("window", "FROM s [RANGE 10 MINUTES]", True),
+        ("constraint", "CREATE STREAM s … ORDERED BY (a) WITHIN 1000 ROWS", False),
         ("punctuation", "CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing", False),
     ]
 

@@ -52,6 +52,8 @@ REFUSED = {
     ),
     "sub-query": "SELECT ISTREAM(q.n) FROM (SELECT id, COUNT(*) AS n FROM a GROUP BY id) AS q WHERE q.n > 2",
     "with": "WITH w AS (SELECT id FROM a) SELECT DISTINCT id FROM w",
+    "last rows of each, internal": "SELECT RSTREAM(id) FROM a [PARTITION BY id ROWS 4 INTERNAL]",
+    "unbounded and internal": "SELECT RSTREAM(id) FROM a [UNBOUNDED INTERNAL]",
     "in": "SELECT ISTREAM(id) FROM a WHERE id IN (SELECT id FROM b)",
 }
 
@@ -149,7 +151,7 @@ def test_what_leaves_the_answer_as_it_is_comes_first() -> None:
     ]
     values, windows, *_ = rest
     assert values.edit.splitlines() == [
-        f"WHERE … AND {column} BETWEEN 0 AND 999" for column in ("a.x", "b.y", "b.id")
+        f"WHERE … AND {column} BETWEEN 0 AND 999" for column in ("a.x", "b.y", "a.id")
     ]
     assert windows.edit.splitlines() == ["FROM a [RANGE 10 MINUTES]", "FROM b [RANGE 10 MINUTES]"]
     assert "placeholder" in windows.effect
@@ -202,3 +204,42 @@ def test_run_says_the_first_fix(tmp_path: Path) -> None:
     assert done.code == 1
     assert "help: CREATE STREAM" in done.err
     assert "PUNCTUATED BY (id)" in done.err
+
+
+def test_an_order_of_the_rows_is_proposed_too() -> None:
+    found = next(each for each in fixes_of(REFUSED["join"]) if each.kind == "constraint")
+    assert found.edit.splitlines() == [
+        "CREATE STREAM a … ORDERED BY (id) WITHIN 1000 ROWS",
+        "CREATE STREAM b … ORDERED BY (id) WITHIN 1000 ROWS",
+    ]
+    assert not found.changes_answer
+
+
+def test_of_columns_that_are_equal_one_is_bounded() -> None:
+    (bound,) = [each for each in fixes_of(REFUSED["join"]) if each.kind == "values"]
+    assert bound.edit.count("BETWEEN") == len({"a.x", "b.y", "a.id"})
+
+
+def test_promises_for_a_wide_join_are_found_without_trying_each_and_none_can_be_left_out() -> None:
+    count = 10
+    streams = [f"CREATE STREAM s{n} (ts TIMESTAMP, a BIGINT, b BIGINT) TIMESTAMP BY ts" for n in range(count)]
+    where = " AND ".join(f"s{n}.b = s{n + 1}.a" for n in range(count - 1))
+    query = f"SELECT s0.a FROM {', '.join(f's{n}' for n in range(count))} WHERE {where}"
+
+    def bounded(declared: list[str]) -> bool:
+        found = Session().sql(";".join([*declared, query]))
+        assert found is not None
+        return found.judged.bounded
+
+    session = Session()
+    found = session.sql(";".join([*streams, query]))
+    assert found is not None
+    fix = found.check().fixes[0]
+    assert fix.kind == "key"
+    edits = [re.fullmatch(r"CREATE STREAM (s\d) … (KEY \(\w\))", line) for line in fix.edit.splitlines()]
+    clauses = [(int(edit[1][1:]), edit[2]) for edit in edits if edit is not None]
+    assert len(clauses) == len(edits)
+    for left_out in (None, *clauses):
+        kept = [each for each in clauses if each != left_out]
+        edited = [" ".join([text, *(c for at, c in kept if at == n)]) for n, text in enumerate(streams)]
+        assert bounded(edited) is (left_out is None)

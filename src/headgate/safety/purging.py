@@ -132,9 +132,14 @@ class JoinStudy:
         return shown_name(self.join.members[number], number)
 
     @cached_property
+    def joined(self) -> frozenset[str]:
+        """The columns of the inputs that the join sets equal to others."""
+        return frozenset(name for group in self.join.equalities for name in group)
+
+    @cached_property
     def promises(self) -> dict[Scheme, tuple[Promise, Lineage]]:
         """The schemes of the join query and what they come from."""
-        joined = {name for group in self.join.equalities for name in group}
+        joined = self.joined
         found: dict[Scheme, tuple[Promise, Lineage]] = {}
         for number, behind in enumerate(self.lineages):
             for promise in promises_of(behind.scan.stream) if behind is not None else ():

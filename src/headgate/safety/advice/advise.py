@@ -14,7 +14,8 @@ from headgate.plan.catalog import Catalog, QueryDef
 from headgate.plan.nodes import Emit
 from headgate.safety.advice.contents import distinct_edits, value_edits
 from headgate.safety.advice.edit import Edit, Fix, Trees, apply, fix_of
-from headgate.safety.advice.promises import promise_edits
+from headgate.safety.advice.needed import needed_promises
+from headgate.safety.advice.promises import order_edits, promise_edits
 from headgate.safety.advice.windows import (
     Lengths,
     derived_edits,
@@ -39,16 +40,17 @@ def advise(
     query: QueryDef, plan: Emit, catalog: Catalog, trees: Trees, admits: Admits, lengths: Lengths
 ) -> tuple[Fix, ...]:
     """Fixes for a refused query, those first that change its answer least."""
-    search = _Search(trees, admits)
+    search = _Search(plan, trees, admits)
     promises = list(promise_edits(plan, trees))
     at_hand = [edit for edit in promises if edit.burden < 5]
     punctuations = [edit for edit in promises if edit.kind == "punctuation"]
     windows = list(window_edits(query, catalog, lengths))
     derived = list(derived_edits(query, catalog, lengths))
-    external = list(external_edits(query, catalog))
+    external = list(external_edits(query, catalog, lengths))
     families: list[list[Edit]] = [
         [edit for edit in at_hand if edit.kind == "punctuation"],
         at_hand,
+        list(order_edits(plan, trees)),
         list(distinct_edits(query)),
         list(value_edits(query, catalog)),
         windows,
@@ -64,6 +66,9 @@ def advise(
         if any(edits and set(edits) <= set(family) for edits in found):
             # A family that has a smaller one's answer within it has nothing lighter to offer.
             continue
+        if found and len(family) > MOST_ALONE // 2 and family[0].kind == "internal":
+            # The heaviest edits, and many of them: what has been found is better.
+            continue
         for edits in search.smallest(family):
             found.setdefault(edits)
     ordered = sorted(found, key=lambda edits: (max(edit.burden for edit in edits), len(edits)))
@@ -71,13 +76,20 @@ def advise(
 
 
 class _Search:
-    def __init__(self, trees: Trees, admits: Admits) -> None:
-        self.trees, self.admits = trees, admits
+    def __init__(self, plan: Emit, trees: Trees, admits: Admits) -> None:
+        self.plan, self.trees, self.admits = plan, trees, admits
         self.known: dict[frozenset[Edit], bool] = {}
 
     def smallest(self, family: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
         """Each edit that is enough by itself; if there is none, one minimal set that is enough."""
-        alone = [(edit,) for edit in family if self.enough((edit,))] if len(family) <= MOST_ALONE else []
+        alone: list[tuple[Edit, ...]] = []
+        if len(family) > MOST_ALONE and all(edit.columns for edit in family):
+            guess = needed_promises(self.plan, family)
+            if guess is not None and self.enough(guess):
+                yield guess
+                return
+        elif len(family) <= MOST_ALONE // 2 or (len(family) <= MOST_ALONE and not _covers_all(family)):
+            alone = [(edit,) for edit in family if self.enough((edit,))]
         yield from alone
         if alone or len(family) < 2 or not self.enough(family):
             return
@@ -95,3 +107,8 @@ class _Search:
                 return False
             self.known[key] = self.admits(apply(edits, self.trees))
         return self.known[key]
+
+
+def _covers_all(family: Sequence[Edit]) -> bool:
+    """Whether edits of a family are windows of one kind: then of many one will not do."""
+    return all(edit.kind in ("window", "internal") for edit in family)

@@ -16,6 +16,9 @@ from headgate.safety.advice.sites import sites_of
 FEW = 1000
 """How many values a proposed bound leaves to a column."""
 
+MOST = 6
+"""More bounds than these are no help to anybody."""
+
 
 def value_edits(query: QueryDef, catalog: Catalog) -> Iterator[Edit]:
     """A range for each whole-numbered column that the query's outermost SELECT shows, groups by or joins on."""
@@ -27,11 +30,33 @@ def value_edits(query: QueryDef, catalog: Catalog) -> Iterator[Edit]:
         if isinstance(site.reads, StreamDef)
         for column in site.reads.columns
     }
+    whole = []
     for column in _columns(query.tree):
         owners = [owner for owner, name in types if name == column.name.casefold()]
         owner = column.table.casefold() or (owners[0] if len(owners) == 1 else "")
         if pa.types.is_integer(types.get((owner, column.name.casefold()), pa.null())):
-            yield _range(query, column)
+            whole.append(column)
+    chosen = _one_of_equals(query.tree, whole)
+    if len(chosen) <= MOST:
+        yield from (_range(query, column) for column in chosen)
+
+
+def _one_of_equals(select: exp.Select, columns: list[exp.Column]) -> list[exp.Column]:
+    """Of columns that the query sets equal the first: a bound on one is a bound on all."""
+    first = {render(each): render(each) for each in columns}
+    for equality in _equalities(select):
+        sides = [render(side) for side in (equality.this, equality.expression)]
+        if all(side in first for side in sides) and not equality.find_ancestor(exp.Or, exp.Not):
+            one, other = (first[side] for side in sides)
+            first = {name: one if known == other else known for name, known in first.items()}
+    return [each for each in columns if first[render(each)] == render(each)]
+
+
+def _equalities(select: exp.Select) -> Iterator[exp.EQ]:
+    for source in (select.args.get("where"), *(select.args.get("joins") or [])):
+        for equality in source.find_all(exp.EQ) if source is not None else ():
+            if equality.find_ancestor(exp.Select) is select:
+                yield equality
 
 
 def _range(query: QueryDef, column: exp.Column) -> Edit:
@@ -112,9 +137,7 @@ def _columns(select: exp.Select) -> list[exp.Column]:
     shown = list(emit.expressions) if emit is not None else list(select.expressions)
     group = select.args.get("group")
     parts = [each.unalias() for each in shown] + (list(group.expressions) if group else [])
-    for source in (select.args.get("where"), *(select.args.get("joins") or [])):
-        for equality in source.find_all(exp.EQ) if source is not None else ():
-            if equality.find_ancestor(exp.Select) is select:
-                parts += [equality.this, equality.expression]
+    for equality in _equalities(select):
+        parts += [equality.this, equality.expression]
     found = {render(each): each for each in parts if isinstance(each, exp.Column)}
     return [each for each in found.values() if not isinstance(each.this, exp.Star)]

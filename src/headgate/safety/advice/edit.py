@@ -13,7 +13,7 @@ from headgate.language.render import render
 Trees = Mapping[str, exp.Expr]
 """Syntax trees of statements by the case-folded name of what they declare."""
 
-KINDS = ("punctuation", "key", "distinct", "values", "window", "internal")
+KINDS = ("punctuation", "key", "constraint", "distinct", "values", "window", "internal")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Edit:
     subject: str
     burden: int
     changes_answer: bool = True
+    columns: tuple[str, ...] = ()
+    """The columns that a promise would close."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -16,6 +16,9 @@ from headgate.safety.advice.edit import Edit, Trees
 COLUMN = "closing"
 """What a column is called that a stream lacks to say which of its rows close something."""
 
+NEARLY = 1000
+"""By how many rows a proposed order may be violated."""
+
 Wanted = dict[str, dict[tuple[str, ...], bool]]
 """For each stream, sets of columns that should be closed; true for those it is joined on."""
 
@@ -54,6 +57,7 @@ def _promises(stream: StreamDef, columns: tuple[str, ...], *, joined: bool) -> I
             f"{stream.name} ({', '.join(columns)})",
             burden=1,
             changes_answer=False,
+            columns=columns,
         )
 
 
@@ -75,7 +79,40 @@ def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new:
         effect = "the data of {} must have a column that says which row is the last of its kind"
         shown = f"CREATE STREAM {stream.name} (…, {flag} BOOLEAN) … {render(clause)}"
     subject = stream.name if new else f"{stream.name} ({', '.join(columns)})"
-    return Edit("punctuation", stream.name.casefold(), change, shown, effect, subject, 5 if new else 0, False)
+    burden = 5 if new else 0
+    return Edit("punctuation", stream.name.casefold(), change, shown, effect, subject, burden, False, columns)
+
+
+def order_edits(plan: Node, trees: Trees) -> Iterator[Edit]:
+    """An order on each column that a plan joins or groups by, where the stream declares none."""
+    scans = {scan.stream.name: scan.stream for scan in plan.walk() if isinstance(scan, StreamScan)}
+    for name, sets in _wanted(plan).items():
+        stream = scans[name]
+        types = {column.name: column.type for column in stream.columns}
+        known = {each.columns[0] for each in stream.ordered}
+        for columns in sets if name.casefold() in trees else ():
+            if len(columns) == 1 and columns[0] not in known and _has_order(types[columns[0]]):
+                yield _order(stream, columns[0])
+
+
+def _has_order(dtype: pa.DataType) -> bool:
+    """Whether values of a type are likely to come in order: numbers that count up, days, instants."""
+    return bool(pa.types.is_integer(dtype) or pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
+
+
+def _order(stream: StreamDef, column: str) -> Edit:
+    clause = nodes.OrderedBy(expressions=_identifiers((column,)), within=nodes.Adherence(rows=NEARLY))
+    return Edit(
+        "constraint",
+        stream.name.casefold(),
+        lambda tree: _add(tree, clause),
+        f"CREATE STREAM {stream.name} … {render(clause)}",
+        f"right only if rows of {{}} come in order of it, up to {NEARLY} rows (a placeholder)",
+        f"{stream.name} ({column})",
+        burden=5,
+        changes_answer=False,
+        columns=(column,),
+    )
 
 
 def _add(tree: exp.Expr, clause: exp.Expr) -> None:

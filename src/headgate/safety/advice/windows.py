@@ -41,15 +41,28 @@ def internal_edits(query: QueryDef, catalog: Catalog, lengths: Lengths) -> Itera
                 yield _edit(each, site, query, lengths, internal=True)
 
 
-def external_edits(query: QueryDef, catalog: Catalog) -> Iterator[Edit]:
-    """INTERNAL taken away from each bounded window that has it: rows leave the answer again."""
+def external_edits(query: QueryDef, catalog: Catalog, lengths: Lengths) -> Iterator[Edit]:
+    """INTERNAL taken away from each window that has it, which is bounded then: rows leave the answer again."""
     for each in queries_read(query, catalog):
         for site in sites_of(each, catalog):
-            if site.windowed and site.window is not None and site.window.args.get("internal"):
+            if site.window is None or not site.window.args.get("internal"):
+                continue
+            effect = "rows of {} leave the answer when they leave the window"
+            if site.windowed:
                 spec = site.window.copy()
                 spec.set("internal", None)
-                effect = "rows of {} leave the answer when they leave the window"
-                yield _put(each, site, query, spec, "internal", effect, burden=4)
+            else:
+                length, known = _length(site, lengths)
+                spec = nodes.WindowSpec(kind="RANGE", length=length)
+                held = f"from the last {format_duration(length)} ({known})"
+                effect = f"only rows of {{}} {held} count, and they leave the answer"
+            yield _put(each, site, query, spec, "internal", effect, burden=4)
+
+
+def _length(site: Site, lengths: Lengths) -> tuple[int, str]:
+    """How long a window on a site should be, and how that is known."""
+    suggested = lengths(site.reads) if isinstance(site.reads, StreamDef) else None
+    return (PLACEHOLDER, "a placeholder") if suggested is None else (suggested, "from the statistics")
 
 
 def _edit(holder: QueryDef, site: Site, query: QueryDef, lengths: Lengths, *, internal: bool) -> Edit:
@@ -59,11 +72,9 @@ def _edit(holder: QueryDef, site: Site, query: QueryDef, lengths: Lengths, *, in
         spec.set("internal", True)
         effect = "the window of {} does not take back what has been answered"
     else:
-        suggested = lengths(site.reads) if isinstance(site.reads, StreamDef) else None
-        length = PLACEHOLDER if suggested is None else suggested
+        length, known = _length(site, lengths)
         was_internal = site.window is not None and site.window.args.get("internal")
         spec = nodes.WindowSpec(kind="RANGE", length=length, internal=internal or was_internal or None)
-        known = "a placeholder" if suggested is None else "from the statistics"
         effect = f"only rows of {{}} from the last {format_duration(length)} ({known}) count"
         if internal:
             effect += ", and they do not take back what has been answered"
