@@ -14,7 +14,8 @@ from tests.oracle.values import Change, change_key
 
 from headgate.physical.partition import route
 from headgate.runtime.local.start import runnable, used_tables
-from headgate.runtime.spark.messages import Message, decode, decode_table
+from headgate.runtime.spark.compact import decode
+from headgate.runtime.spark.messages import Message, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.shard import advance
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage

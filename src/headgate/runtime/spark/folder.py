@@ -28,7 +28,8 @@ from pyspark.sql import DataFrame
 from headgate.model.errors import InputError
 from headgate.runtime.output import arrow_schema, safe_name
 from headgate.runtime.spark.aside import Aside
-from headgate.runtime.spark.messages import decode, decode_table
+from headgate.runtime.spark.compact import decode
+from headgate.runtime.spark.messages import decode_table
 from headgate.runtime.spark.stage import Stage
 
 WRITTEN_DDL = "kind string, name string, file string, rows long, metrics string"

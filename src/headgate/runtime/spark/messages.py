@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 END = -1
@@ -59,18 +57,6 @@ class Reply:
     name: str
     rows: int
     blob: bytes
-
-
-def encode(frame: pl.DataFrame, *, compress: bool = False) -> bytes:
-    """A frame as an Arrow IPC stream."""
-    buffer = io.BytesIO()
-    frame.write_ipc_stream(buffer, compression="lz4" if compress else "uncompressed")
-    return buffer.getvalue()
-
-
-def decode(blob: bytes) -> pl.DataFrame:
-    """The frame in an Arrow IPC stream."""
-    return pl.read_ipc_stream(io.BytesIO(blob))
 
 
 def encode_table(table: pa.Table) -> bytes:

@@ -11,12 +11,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from headgate.kernels.expressions import polars_type
 from headgate.kernels.keys import key_hash
 from headgate.model.batch import BORN
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.arrival import Arrival
-from headgate.runtime.spark.messages import END, Message, encode
+from headgate.runtime.spark.compact import encode
+from headgate.runtime.spark.messages import END, Message
 from headgate.runtime.spark.stage import Stage
 
 NOW = "_headgate_now"
@@ -89,7 +91,7 @@ class Packer:
         ]
         blobs: dict[int, bytes] = {}
         for base, part in self._groups(rows, columns):
-            blob = encode(part)
+            blob = encode(without_time(part, self.stream))
             for offset in offsets:
                 blobs[base + offset] = blob
         return blobs
@@ -106,12 +108,29 @@ class Packer:
                 place += ((hashes >> np.uint64(33)) % np.uint64(share)).astype(np.int64) * self.stage.strides[
                     axis
                 ]
-        bases = np.unique(place)
+        bases = np.flatnonzero(np.bincount(place))
         if len(bases) == 1:
             yield int(bases[0]), rows
             return
         for base in bases.tolist():
             yield base, rows.filter(pl.Series(place == base))
+
+
+def without_time(rows: pl.DataFrame, stream: StreamDef) -> pl.DataFrame:
+    """The rows without their event time, which `_born` says too."""
+    assert stream.time is not None
+    return rows.drop(stream.time)
+
+
+def with_time(rows: pl.DataFrame, stream: StreamDef) -> pl.DataFrame:
+    """The rows with their event time again, where it was."""
+    columns = {column.name: pl.col(column.name) for column in stream.columns}
+    for column in stream.columns:
+        if column.name == stream.time:
+            dtype = polars_type(column.type)
+            instant = dtype if isinstance(dtype, pl.Datetime) else pl.Datetime("us")
+            columns[column.name] = pl.col(BORN).cast(instant).cast(dtype).alias(column.name)
+    return rows.select(*columns.values(), BORN)
 
 
 def pack_end(stage: Stage, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, Message]]]:

@@ -26,7 +26,9 @@ from headgate.physical.lower import horizon
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.sources.kept_promises import KeptPromises, PromiseState
-from headgate.runtime.spark.messages import END, Message, Reply, decode, encode, encode_table
+from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.messages import END, Message, Reply, encode_table
+from headgate.runtime.spark.pack import with_time
 from headgate.runtime.spark.stage import Stage
 from headgate.runtime.waiting import Waiting
 from headgate.safety.promise import Promise
@@ -190,7 +192,7 @@ def _arrive(
             if message.low is None or message.high is None:
                 continue
             if message.blob is not None:
-                frame = decode(message.blob)
+                frame = with_time(decode(message.blob), definition)
                 if message.low < bound:
                     late = frame.filter(pl.col(BORN) < bound)
                     frame = frame.filter(pl.col(BORN) >= bound)

@@ -21,7 +21,7 @@ from headgate.safety.promise import Promise
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
-FORMAT = 1
+FORMAT = 2
 """The version of the state's format; a checkpoint of another version is refused."""
 
 

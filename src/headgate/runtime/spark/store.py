@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from headgate.model.errors import SetupError
-from headgate.runtime.spark.messages import decode, encode
+from headgate.runtime.spark.compact import decode, encode
 from headgate.runtime.spark.shard import ShardState
 from headgate.runtime.spark.stage import FORMAT, Stage
 
