@@ -22,12 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
-from headgate.kernels.agenda import AT, COUNT, Agenda, agendas
+from headgate.kernels.agenda import AT, COUNT, Agenda, agendas, by_instant
 from headgate.kernels.kernel import State
 from headgate.kernels.netchange import NetChange, copies
 from headgate.kernels.parts import Parts
+from headgate.kernels.state.store import rows_at
 from headgate.kernels.ticks import next_tick
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, Batch
 from headgate.model.time import NEVER, Clock
@@ -113,15 +115,20 @@ class EmitOverTime(Emit):
         return pl.DataFrame(schema=self._columns)
 
     def _ordered(self, rows: pl.DataFrame) -> pl.DataFrame:
-        by = [AT, *([OP] if OP in rows.columns else [])]
-        descending = [False] * len(by)
-        if OP in by:
-            # "-" is the larger character of the two.
-            descending[1] = True
-        if not self.arrival:
-            by += list(self.schema)
-            descending += [False] * len(self.schema)
-        return rows.sort(by, descending=descending, maintain_order=True)
+        """The rows by time, deaths before births, and then by their columns."""
+        rows = by_instant(rows)
+        by = [*([OP] if OP in rows.columns else []), *(() if self.arrival else self.schema)]
+        at = rows[AT].to_numpy()
+        same = at[1:] == at[:-1]
+        if not by or not same.any():
+            return rows
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        # "-" is the larger character of the two.
+        descending = [False, *(name == OP for name in by)]
+        sorting = pl.arg_sort_by([AT, *by], descending=descending, maintain_order=True)
+        places = np.arange(rows.height)
+        places[tied] = tied[rows_at(rows, tied).select(sorting).to_series().to_numpy()]
+        return rows_at(rows, places)
 
     def _shown(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select(list(self._columns)).rename({AT: TIME})

@@ -22,7 +22,7 @@ from typing import Literal
 
 import polars as pl
 
-from headgate.kernels.agenda import AT, Agenda, agendas
+from headgate.kernels.agenda import AT, Agenda, agendas, by_instant
 from headgate.kernels.kernel import State
 from headgate.kernels.parts import Parts
 from headgate.kernels.rowwindow import PartitionedRowWindow, RowWindow
@@ -121,7 +121,7 @@ class TimeWindow:
         frame = self._lifetimes(batch.frame)
         if isinstance(self.spec, Range) and self.spec.slide is not None:
             births, due = births.advance(frame.rename({BORN: AT}), clock)
-            frame = due.rename({AT: BORN})
+            frame = by_instant(due).rename({AT: BORN})
         output = frame.select(*self.schema, BORN, DIES, pl.lit(1, dtype=pl.Int8).alias(SIGN))
         if self.endings:
             deaths, output = self._with_endings(deaths, output, clock)
@@ -148,6 +148,7 @@ class TimeWindow:
     ) -> tuple[Agenda, pl.DataFrame]:
         mortal = output.filter(pl.col(DIES) < NEVER).rename({DIES: AT})
         deaths, due = deaths.advance(mortal, clock)
+        due = by_instant(due)
         never = pl.lit(NEVER, dtype=pl.Int64).alias(DIES)
         ended = due.select(*self.schema, pl.col(AT).alias(BORN), never, pl.lit(-1, dtype=pl.Int8).alias(SIGN))
         return deaths, pl.concat([output.with_columns(never), ended.select(output.columns)])

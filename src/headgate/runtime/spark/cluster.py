@@ -114,6 +114,8 @@ _SETTINGS = {
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
+    # Packed rows are arrays of megabytes; Java's usual collector starts a cycle for every few of them.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+_NONE = -(1 << 63)
+"""Stands for no instant: whole numbers among which some are missing would become fractions on the way."""
+
 END = -1
 """The feed of the message that says that no more rows will come on any stream."""
 
@@ -49,14 +52,18 @@ class Message:
     future: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reply:
-    """One row of a shard's answer."""
+    """One part of a shard's answer: a table of `rows` of the query, or bytes."""
 
     kind: str
     name: str
     rows: int
-    blob: bytes
+    content: pa.Table | bytes
+
+    @property
+    def blob(self) -> bytes:
+        return self.content if isinstance(self.content, bytes) else encode_table(self.content)
 
 
 def encode_table(table: pa.Table) -> bytes:
@@ -73,25 +80,43 @@ def decode_table(blob: bytes) -> pa.Table:
         return reader.read_all()
 
 
+def pandas_frame(table: pa.Table) -> Any:
+    """A table as a pandas frame of Arrow columns, as Spark takes them; nested values have to be objects."""
+    import pandas as pd  # noqa: PLC0415, TID251 - Spark asks for its frames, in a worker that has loaded it
+
+    frame = pd.DataFrame(index=range(table.num_rows))
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            values = column.to_pylist(maps_as_pydicts="strict")
+            frame[name] = pd.Series(values, dtype=object)
+        else:
+            frame[name] = pd.Series(pd.arrays.ArrowExtensionArray(column))
+    return frame
+
+
 def to_shards(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.RecordBatch:
     """Messages and the numbers of the shards they are for, as Spark rows."""
     columns: dict[str, list[Any]] = {name: [] for name in TO_SHARD.names}
     for shard, message in rows:
         columns["shard"].append(labels[shard])
         for name in TO_SHARD.names[1:]:
-            columns[name].append(getattr(message, name))
+            columns[name].append(_shown(getattr(message, name), name))
     return pa.RecordBatch.from_pydict(columns, schema=TO_SHARD)
+
+
+def _shown(value: Any, name: str) -> Any:
+    return _NONE if value is None and name in ("low", "high") else value
 
 
 def message_of(row: Any) -> Message:
     """The message in a Spark row."""
     return Message(
-        row.feed,
-        row.part,
-        row.seq,
-        row.low,
-        row.high,
+        int(row.feed),
+        int(row.part),
+        int(row.seq),
+        None if row.low == _NONE else int(row.low),
+        None if row.high == _NONE else int(row.high),
         None if row.blob is None else bytes(row.blob),
         None if row.late is None else bytes(row.late),
-        row.future or 0,
+        int(row.future),
     )

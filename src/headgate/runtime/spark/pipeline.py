@@ -1,4 +1,4 @@
-"""The pipeline of a query as Spark's streaming DataFrames: sources, pack, shards, unpack."""
+"""The pipeline of a query as Spark's streaming DataFrames: sources, pack, shards, rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql.functions import col, current_timestamp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.labels import shard_labels
-from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
+from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
-from headgate.runtime.spark.processor import ShardProcessor
+from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
 from headgate.runtime.spark.stage import Stage
 from headgate.runtime.spark.units import read_units
 
@@ -46,22 +46,28 @@ def packed_units(
 
 
 def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
-    """What all shards say: rows of (kind, name, rows, blob)."""
+    """What all shards say, packed: rows of (kind, name, rows, blob)."""
+    processor = ShardProcessor(stage, labels)
+    return _sharded(packed).transformWithState(processor, FROM_SHARD_DDL, "Append", _time_mode(stage))
+
+
+def rows(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
+    """The query's output as rows."""
+    graph = stage.graph
+    schema = from_arrow_schema(arrow_schema(graph.columns, change_log=graph.is_change_log))
+    processor = RowsProcessor(stage, labels)
+    return _sharded(packed).transformWithStateInPandas(processor, schema, "Append", _time_mode(stage))
+
+
+def _sharded(packed: list[DataFrame]) -> GroupedData:
     union = packed[0]
     for each in packed[1:]:
         union = union.union(each)
-    time_mode = "none" if stage.clock.idle_ms is None else "processingTime"
-    return union.groupBy("shard").transformWithState(
-        ShardProcessor(stage, labels), FROM_SHARD_DDL, "Append", time_mode
-    )
+    return union.groupBy("shard")
 
 
-def unpacked(stage: Stage, answer: DataFrame) -> DataFrame:
-    """The query's output as rows."""
-    graph = stage.graph
-    schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
-    rows = answer.where("kind = 'rows'").select("blob")
-    return rows.mapInArrow(_unpacking(schema), from_arrow_schema(schema))
+def _time_mode(stage: Stage) -> str:
+    return "none" if stage.clock.idle_ms is None else "processingTime"
 
 
 def labels_for(spark: SparkSession, stage: Stage) -> tuple[int, ...]:
@@ -97,12 +103,3 @@ def _reading(stage: Stage, labels: tuple[int, ...], aside: Aside) -> Any:
             yield to_shards(piece, labels)
 
     return read
-
-
-def _unpacking(schema: pa.Schema) -> Any:
-    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for blob in batch.column(0):
-                yield from decode_table(blob.as_py()).cast(schema).to_batches()
-
-    return unpack

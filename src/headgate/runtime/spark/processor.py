@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,14 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        for reply in self._answer(key, rows, timerValues):
+            yield Row(kind=reply.kind, name=reply.name, rows=reply.rows, blob=bytearray(reply.blob))
+
+    def _answer(self, key: Any, rows: Iterator[Any], timers: Any) -> list[Reply]:
+        from pyspark import SparkFiles
+
         from headgate.runtime.spark.messages import message_of
+        from headgate.runtime.spark.nearby import Nearby
         from headgate.runtime.spark.shard import advance
         from headgate.runtime.spark.store import load, save, unpickled
 
@@ -68,25 +76,39 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         shard = self.labels.index(int(key[0]))
         messages = [message_of(row) for row in rows]
         received = perf_counter()
-        before = load(stage, self.store)
+        nearby = Nearby(Path(SparkFiles.getRootDirectory()))
+        before = load(stage, self.store, nearby)
         loaded = perf_counter()
         # Batches that are replayed have the same time, so they go the same way.
-        now = timerValues.getCurrentProcessingTimeInMs() if stage.clock.idle_ms is not None else None
+        now = timers.getCurrentProcessingTimeInMs() if stage.clock.idle_ms is not None else None
         following, replies = advance(stage, shard, before.state, messages, now)
         advanced = perf_counter()
-        saved = save(stage, self.store, before, following)
+        saved = save(stage, self.store, before, following, nearby)
         times = {
             "receive": received - begun,
             "load": loaded - received,
             "advance": advanced - loaded,
             "save": perf_counter() - advanced,
         }
-        report = metrics_report(stage, shard, following, before, saved, times)
-        for reply in (*replies, report):
-            yield Row(kind=reply.kind, name=reply.name, rows=reply.rows, blob=bytearray(reply.blob))
+        return [*replies, metrics_report(stage, shard, following, before, saved, times)]
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+class RowsProcessor(ShardProcessor):
+    """The same, but the query's rows come out as rows, and nothing else does.
+
+    Spark passes them on as pandas frames. Arrow columns inside these travel without a copy.
+    """
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        from headgate.runtime.spark.messages import pandas_frame
+
+        messages = (row for frame in rows for row in frame.itertuples(index=False))
+        for reply in self._answer(key, messages, timerValues):
+            if reply.kind == "rows":
+                yield pandas_frame(reply.content)
 
 
 def metrics_report(
@@ -105,7 +127,8 @@ def metrics_report(
         "future_rows": state.future_rows,
         "ended": state.ended,
         "batch": {
-            "cached": before.cached,
+            "cached": before.found != "store",
+            "state_from": before.found,
             "written_bytes": saved.bytes,
             "written_chunks": saved.chunks,
             "seconds": {name: round(spent, 6) for name, spent in times.items()},

@@ -27,7 +27,7 @@ from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.sources.kept_promises import KeptPromises, PromiseState
 from headgate.runtime.spark.compact import decode, encode
-from headgate.runtime.spark.messages import END, Message, Reply, encode_table
+from headgate.runtime.spark.messages import END, Message, Reply
 from headgate.runtime.spark.pack import with_time
 from headgate.runtime.spark.stage import Stage
 from headgate.runtime.waiting import Waiting
@@ -297,7 +297,7 @@ def _replies(stage: Stage, answer: Answer) -> list[Reply]:
     graph = stage.graph
     schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
     replies = [
-        Reply("rows", graph.query, piece.height, encode_table(to_arrow(piece, schema)))
+        Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
         for frame in answer.rows
         if frame.height
         for piece in frame.iter_slices(_ROWS_PER_REPLY)

@@ -1,7 +1,8 @@
-"""Store: a shard's state as named chunks that outlive the worker, and the worker's cache of it.
+"""Store: a shard's state as named chunks that outlive the worker, and its copies near by.
 
-The store writes what a micro-batch added and removes what it dropped. A cached state is used only if the store
-bears its token, so a cache left by a failed attempt, another run or another worker is never believed.
+The store writes what a micro-batch added and removes what it dropped. A copy, in this worker's memory or in a file of
+this machine, is used only if the store bears its token, so a copy left by a failed attempt, another run or another
+worker is never believed.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from uuid import uuid4
 
 from headgate.model.errors import SetupError
 from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.nearby import Nearby
 from headgate.runtime.spark.shard import ShardState
 from headgate.runtime.spark.stage import FORMAT, Stage
 
 _MOST_CACHED = 64
 
-_CACHE: OrderedDict[str, tuple[ShardState, frozenset[str]]] = OrderedDict()
-"""States by token, the most recently saved last."""
+_CACHE: OrderedDict[str, tuple[str, ShardState, frozenset[str]]] = OrderedDict()
+"""For each shard that this worker has had, by lineage: the token, the state and its names; the latest saved last."""
 
 
 class DurableMap(Protocol):
@@ -43,12 +45,16 @@ class DurableMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A shard's state as it was stored, the names of its chunks there, and whether this worker still had it."""
+    """A shard's state as it was stored, the names of its chunks there, and where it was found.
+
+    The lineage is one name for all states of a shard in a run; the token is another for each of them.
+    """
 
     state: ShardState
+    lineage: str
     stored: frozenset[str] = frozenset()
     token: str | None = None
-    cached: bool = True
+    found: Literal["worker", "machine", "store"] = "worker"
 
 
 @dataclass(frozen=True)
@@ -60,38 +66,50 @@ class Saved:
     bytes: int
 
 
-def load(stage: Stage, store: DurableMap) -> Loaded:
-    """A shard's state, from this worker if it is the same there."""
+def load(stage: Stage, store: DurableMap, nearby: Nearby | None = None) -> Loaded:
+    """A shard's state, from this worker or this machine if it is the same there."""
     text = store.facts()
     if text is None:
-        return Loaded(ShardState.initial(stage))
+        return Loaded(ShardState.initial(stage), uuid4().hex)
     facts = json.loads(text)
     check_readable(stage, facts)
-    token = facts["token"]
-    cached = _CACHE.get(token)
-    if cached is not None:
-        return Loaded(*cached, token)
-    found = dict(store.chunks())
-    missing = facts["chunks"] - len(found)
+    lineage, token = facts["lineage"], facts["token"]
+    if lineage in _CACHE and _CACHE[lineage][0] == token:
+        _, state, names = _CACHE[lineage]
+        return Loaded(state, lineage, names, token)
+    chunks = None if nearby is None else nearby.find(lineage, token)
+    if chunks is not None and len(chunks) == facts["chunks"]:
+        return _restored(stage, facts, chunks, "machine")
+    chunks = dict(store.chunks())
+    missing = facts["chunks"] - len(chunks)
     if missing:
         raise SetupError(
             f"query {stage.graph.query}: {abs(missing)} chunks of its state are "
             f"{'missing' if missing > 0 else 'too many'} in the checkpoint",
             remedy="restore the checkpoint from a copy, or start again with a new one",
         )
-    chunks = {name: decode(chunk) for name, chunk in found.items()}
-    return Loaded(ShardState.restored(stage, facts, chunks), frozenset(found), token, cached=False)
+    if nearby is not None:
+        nearby.keep(lineage, token, chunks, chunks, None)
+    return _restored(stage, facts, chunks, "store")
 
 
-def save(stage: Stage, store: DurableMap, before: Loaded, state: ShardState) -> Saved:
-    """Puts what changed into the store, and the state into the cache."""
+def _restored(
+    stage: Stage, facts: Mapping[str, Any], chunks: Mapping[str, bytes], found: Literal["machine", "store"]
+) -> Loaded:
+    frames = {name: decode(chunk) for name, chunk in chunks.items()}
+    state = ShardState.restored(stage, facts, frames)
+    return Loaded(state, facts["lineage"], frozenset(chunks), facts["token"], found)
+
+
+def save(
+    stage: Stage, store: DurableMap, before: Loaded, state: ShardState, nearby: Nearby | None = None
+) -> Saved:
+    """Puts what changed into the store, and the state where it is quickly found."""
     chunks = state.chunks()
     for name in before.stored - chunks.keys():
         store.remove(name)
-    added, written = chunks.keys() - before.stored, 0
-    for name in added:
-        blob = encode(chunks[name], compress=True)
-        written += len(blob)
+    added = {name: encode(chunks[name], compress=True) for name in chunks.keys() - before.stored}
+    for name, blob in added.items():
         store.put(name, blob)
     token = uuid4().hex
     facts = {
@@ -99,15 +117,18 @@ def save(stage: Stage, store: DurableMap, before: Loaded, state: ShardState) -> 
         "format": FORMAT,
         "fingerprint": stage.fingerprint,
         "chunks": len(chunks),
+        "lineage": before.lineage,
         "token": token,
     }
     store.put_facts(json.dumps(facts))
     # Last of all: a state is known here only when the store has all of it.
-    _CACHE[token] = (state, frozenset(chunks))
-    _CACHE.pop(before.token or "", None)
+    if nearby is not None:
+        nearby.keep(before.lineage, token, chunks, added, before.token)
+    _CACHE[before.lineage] = (token, state, frozenset(chunks))
+    _CACHE.move_to_end(before.lineage)
     while len(_CACHE) > _MOST_CACHED:
         _CACHE.popitem(last=False)
-    return Saved(token, len(added), written)
+    return Saved(token, len(added), sum(map(len, added.values())))
 
 
 def check_readable(stage: Stage, facts: Mapping[str, Any]) -> None:

@@ -77,7 +77,7 @@ class SparkWorkspace:
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
         stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
-        return pipeline.unpacked(stage, self._answers(stage, base, _aside(stage, chosen)))
+        return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
 
     def start(
         self,
@@ -100,21 +100,21 @@ class SparkWorkspace:
         aside = _aside(stage, chosen)
         aside.prepare(fresh=fresh)
         with partitions(self.spark, stage.shards):
-            answer = self._answers(stage, base, aside)
+            packed = self._packed(stage, base, aside)
             match sink:
                 case Path():
                     folder = QueryFolder(
                         sink, stage, frozenset(each.name for each in stage.streams), aside=aside
                     )
                     folder.prepare(fresh=fresh, overwrite=False)
-                    writer = answer.writeStream.foreachBatch(folder.write)
+                    writer = pipeline.answers(stage, *packed).writeStream.foreachBatch(folder.write)
                 case "kafka":
                     sent, sink_options = KafkaTopic.of(sink_options or {}), None
-                    writer = pipeline.unpacked(stage, answer).writeStream.foreachBatch(sent)
+                    writer = pipeline.rows(stage, *packed).writeStream.foreachBatch(sent)
                 case str():
-                    writer = pipeline.unpacked(stage, answer).writeStream.format(sink)
+                    writer = pipeline.rows(stage, *packed).writeStream.format(sink)
                 case _:
-                    writer = pipeline.unpacked(stage, answer).writeStream.foreachBatch(sink)
+                    writer = pipeline.rows(stage, *packed).writeStream.foreachBatch(sink)
             writer = writer.queryName(stage.graph.query).options(**(sink_options or {}))
             if checkpoint is not None:
                 writer = writer.option("checkpointLocation", str(checkpoint))
@@ -122,7 +122,8 @@ class SparkWorkspace:
                 writer = writer.trigger(**trigger)
             return writer.start()
 
-    def _answers(self, stage: Stage, base: Path, aside: Aside) -> DataFrame:
+    def _packed(self, stage: Stage, base: Path, aside: Aside) -> tuple[list[DataFrame], tuple[int, ...]]:
+        """The streams of a stage, packed, and the labels of its shards."""
         labels = pipeline.labels_for(self.spark, stage)
         packed = [
             pipeline.packed_frame(stage, stream.name, self.frames[stream.name], labels)
@@ -130,7 +131,7 @@ class SparkWorkspace:
             else packed_stream(self.spark, stage, stream, base, labels, aside)
             for stream in stage.streams
         ]
-        return pipeline.answers(stage, packed, labels)
+        return packed, labels
 
 
 def _aside(stage: Stage, options: SparkOptions) -> Aside:

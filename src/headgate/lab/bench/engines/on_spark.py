@@ -104,7 +104,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     with partitions(spark, stage.shards):
         labels = pipeline.labels_for(spark, stage)
         packed = pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, Aside())
-        return pipeline.unpacked(stage, pipeline.answers(stage, [packed], labels))
+        return pipeline.rows(stage, [packed], labels)
 
 
 def _near(one: str, other: str) -> Any:
