@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from headgate.runtime.output import arrow_schema
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.labels import shard_labels
-from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, to_shards
+from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
 from headgate.runtime.spark.stage import Stage
@@ -57,6 +57,14 @@ def rows(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> Data
     schema = from_arrow_schema(arrow_schema(graph.columns, change_log=graph.is_change_log))
     processor = RowsProcessor(stage, labels)
     return _sharded(packed).transformWithStateInPandas(processor, schema, "Append", _time_mode(stage))
+
+
+def unpacked(stage: Stage, answer: DataFrame) -> DataFrame:
+    """The query's output as rows, from the packed answers of its shards."""
+    graph = stage.graph
+    schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
+    blobs = answer.where("kind = 'rows'").select("blob")
+    return blobs.mapInArrow(_unpacking(schema), from_arrow_schema(schema))
 
 
 def _sharded(packed: list[DataFrame]) -> GroupedData:
@@ -103,3 +111,12 @@ def _reading(stage: Stage, labels: tuple[int, ...], aside: Aside) -> Any:
             yield to_shards(piece, labels)
 
     return read
+
+
+def _unpacking(schema: pa.Schema) -> Any:
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for blob in batch.column(0):
+                yield from decode_table(blob.as_py()).cast(schema).to_batches()
+
+    return unpack

@@ -109,6 +109,10 @@ def stages_of(
     ]
 
 
+_STARTS = 4
+_SLOW_WORKER = "failed to connect back"
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a run's results go, where its state is kept (nowhere for long if None), and who hears of its batches."""
@@ -137,10 +141,10 @@ def run_to_folder(
             only_files = len(run.files) == len(run.stage.streams)
             drain = only_files if options.drain is None else options.drain
             run.read_on(options, end=drain and only_files)
-            wait(run.start(spark, {"availableNow": True}))
+            run.through(spark)
             if drain and not only_files:
                 run.log.add([], end=True)
-                wait(run.start(spark, {"availableNow": True}))
+                run.through(spark)
             metrics[run.stage.graph.query] = run.folder.finish()
         if place.checkpoint is None:
             publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
@@ -211,6 +215,20 @@ class _Run:
             self.log.add(batches, end=end)
             self.listed += len(batches)
         self.log.gather()
+
+    def through(self, spark: SparkSession) -> None:
+        """Runs over all that there is to read.
+
+        Spark gives a worker ten seconds to start, which a busy machine may not keep: then the query is started anew.
+        """
+        for left in reversed(range(_STARTS)):
+            try:
+                wait(self.start(spark, {"availableNow": True}))
+            except SetupError as error:
+                if left and _SLOW_WORKER in str(error):
+                    continue
+                raise
+            return
 
     def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> Any:
         return start_query(
