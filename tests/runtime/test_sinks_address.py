@@ -18,19 +18,30 @@ def test_addresses() -> None:
     assert sink_at("console", "q") is to_console
     topic = sink_at("kafka://a:1,b:2/answers-{query}?key=x,y&kafka.acks=all", "q")
     assert topic == KafkaTopic("a:1,b:2", "answers-q", ("x", "y"), {"kafka.acks": "all"})
-    view = sink_at("postgresql://me@db:5432/shop?table=wanted_{query}&schema=s&sslmode=require", "q")
+    view = sink_at("postgresql://me@db:5432/shop?table=wanted_{query}&schema=s&sslmode=require&retry=7", "q")
     assert isinstance(view, PostgresView)
-    assert (view.dsn, view.table, view.schema) == (
+    assert (view.dsn, view.table, view.schema, view.retry_seconds) == (
         "postgresql://me@db:5432/shop?sslmode=require",
         "wanted_q",
         "s",
+        7,
     )
     assert formats_of("kafka://a/b") == ["kafka"]
     assert formats_of("console") == formats_of(None) == []
 
 
 @pytest.mark.parametrize(
-    "address", ["", "kafka:", "kafka://a", "kafka:///t", "kafka://a/b/c", "ftp://x/y", "kafka://a/t?x"]
+    "address",
+    [
+        "",
+        "kafka:",
+        "kafka://a",
+        "kafka:///t",
+        "kafka://a/b/c",
+        "ftp://x/y",
+        "kafka://a/t?x",
+        "postgresql://a/b?retry=x",
+    ],
 )
 def test_wrong_addresses(address: str) -> None:
     with pytest.raises(InputError, match="--to"):

@@ -13,7 +13,7 @@ from headgate.physical.lower import Strategy, lower
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.plan.nodes import StreamScan, TableScan
-from headgate.runtime.local.engine import LocalRun, RunnableQuery, static_table
+from headgate.runtime.local.engine import LocalRun, RunnableQuery
 from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.sources.tables import read_table
 from headgate.safety.gate import admit
@@ -71,7 +71,7 @@ def prepare(
         else:
             rows, read = read_table(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
             sources += read
-            tables[table.name] = static_table(rows)
+            tables[table.name] = rows
     return LocalRun(queries, streams, tables, drain), sources
 
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import InputError, NameResolutionError
-from headgate.model.schema import Column
-from headgate.model.types import STRING, TIMESTAMP
 from headgate.optimize.optimize import Optimized
 from headgate.physical.lower import Strategy
 from headgate.plan.bind import BoundQuery
@@ -22,6 +20,7 @@ from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import prepare, runnable
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.sources import FileSource, RejectPolicy
+from headgate.runtime.sources.changes import changes_of, dated
 
 
 class LocalWorkspace:
@@ -58,11 +57,10 @@ class LocalWorkspace:
         found = catalog.find(name)
         if not isinstance(found, TableDef):
             raise NameResolutionError(f"{name} is not a table", remedy="declare it with CREATE TABLE first")
-        frame = frame_of(data, (*found.columns, Column(time, TIMESTAMP), Column(op, STRING)))
-        sign = pl.when(pl.col(op) == "+").then(1).otherwise(-1).cast(pl.Int8).alias(SIGN)
-        born = pl.col(time).dt.epoch("us").alias(BORN)
-        columns = [pl.col(column.name) for column in found.columns]
-        self.rows[found.name] = frame.select(*columns, born, sign).sort(BORN, maintain_order=True)
+        changes = changes_of(found, time, op)
+        columns = [column.name for column in found.columns]
+        rows = dated(frame_of(data, changes.stream.columns), changes)
+        self.rows[found.name] = rows.select(*columns, BORN, SIGN)
 
     def prepare(
         self,

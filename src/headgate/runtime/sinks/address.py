@@ -3,7 +3,7 @@
 ```
 console                                            one JSON object a line, to standard output
 kafka://host:9092/answers?key=item                 a topic
-postgresql://user@host/shop?table=answers          a view
+postgresql://user@host/shop?table=answers          a view; with &retry=60, a silent server is asked for a minute
 ```
 
 `{query}` in an address stands for the query's name, so that several queries of a file find places of their own.
@@ -47,10 +47,29 @@ def sink_at(address: str, query: str) -> Sink:
         case "postgresql" | "postgres":
             table = given.pop("table", "{query}").replace("{query}", query)
             schema = given.pop("schema", "public")
+            retry = _seconds(address, given.pop("retry", "120"))
             rest = parts._replace(scheme="postgresql", query=urlencode(given))
-            return PostgresView(rest.geturl(), table, schema)
+            return PostgresView(rest.geturl(), table, schema, retry, _Waiting())
         case _:
             raise InputError(f"--to {address} is no place that is known", remedy=f"write {_EXAMPLES}")
+
+
+def _seconds(address: str, text: str) -> float:
+    if not text.isdecimal():
+        raise InputError(f"--to {address}: retry is '{text}'", remedy="give a number of seconds")
+    return float(text)
+
+
+class _Waiting:
+    """Says on standard error that a server is waited for, when that begins."""
+
+    def __init__(self) -> None:
+        self._said: str | None = None
+
+    def __call__(self, why: str) -> None:
+        if why != self._said:
+            sys.stderr.write(f"waiting for PostgreSQL: {why}\n")
+            self._said = why
 
 
 def formats_of(address: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables: a declared table's rows from wherever its declaration says."""
+"""Tables: a declared table's rows, or their changes, from wherever its declaration says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from headgate.model.errors import SetupError
-from headgate.plan.catalog import TableDef
+from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.local.engine import static_table
+from headgate.runtime.sources.changes import change_stream, dated
 from headgate.runtime.sources.postgres import is_in_postgres, read_postgres
 from headgate.runtime.sources.rejects import RejectPolicy, RejectState
 from headgate.runtime.sources.source import FileSource
@@ -21,11 +23,16 @@ def read_table(
     on_bad_row: RejectPolicy,
     rejects: RejectState | None = None,
 ) -> tuple[pl.DataFrame, list[FileSource]]:
-    """All rows of a table, and the files that were read for them."""
+    """All changes of a table in order of time, with `_born` and `_sign`, and the files that were read for them."""
     if is_in_postgres(table):
-        return read_postgres(table), []
-    source = FileSource(table, base, rows_per_chunk=rows_per_chunk, on_bad_row=on_bad_row, rejects=rejects)
+        return static_table(read_postgres(table)), []
+    changes = change_stream(table)
+    definition: StreamDef | TableDef = table if changes is None else changes.stream
+    source = FileSource(
+        definition, base, rows_per_chunk=rows_per_chunk, on_bad_row=on_bad_row, rejects=rejects
+    )
     found = list(source.chunks())
     if not found:
         raise SetupError(f"table {table.name} has no rows and no schema to read")
-    return pl.concat(found), [source]
+    rows = pl.concat(found)
+    return static_table(rows) if changes is None else dated(rows, changes), [source]

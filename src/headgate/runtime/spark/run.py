@@ -22,7 +22,6 @@ from headgate.physical.lower import Strategy
 from headgate.physical.partition import route
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.local.engine import static_table
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
 from headgate.runtime.sinks.address import Sink, sink_at
@@ -78,7 +77,7 @@ def make_stage(
     given = dict(tables)
     for table in used_tables([ready]):
         if table.name not in given:
-            given[table.name] = static_table(_read_table(table, base, options))
+            given[table.name] = _read_table(table, base, options)
     used = {table.name: given[table.name] for table in used_tables([ready])}
     routes = route(ready.plan, optimized.best.edges, shards, {}, ready.graph.promises)
     # Partitions of other sources have no order among each other.
@@ -91,7 +90,7 @@ def make_stage(
 
 
 def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFrame:
-    """All rows of a table, as they are now."""
+    """All rows of a table as they are now, with `_born` and `_sign`."""
     aside = Aside(options.rejects, frozenset([table.name]))
     refused = aside.state(table.name)
     rows, _ = read_table(table, base, rows_per_chunk=100_000, on_bad_row=aside.policy, rejects=refused)
