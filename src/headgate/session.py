@@ -15,6 +15,7 @@ from headgate.explain.checked import Checked
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
 from headgate.explain.sizes import measure_sizes
+from headgate.explain.stages import StageDescription, describe_stages
 from headgate.language.decode import MOST_BYTES, decode
 from headgate.language.nodes import CreateStream, CreateTable
 from headgate.language.parse import Statement, parse
@@ -351,13 +352,21 @@ class Query:
                 **options,
             )
 
-    def explain(self, *, alternatives: bool = False) -> Explanation:
-        """The plan, with the update pattern and the state of every operator."""
+    def explain(self, *, alternatives: bool = False, shards: int | None = None) -> Explanation:
+        """The plan, with the update pattern and the state of every operator, and its stages on `shards` of Spark."""
         described = [
             describe_query(self.name, each, assumed=not self.statistics.given)
             for each in self.optimized.compared
         ]
-        return Explanation((described[0],), (tuple(described[1:]),) if alternatives else ())
+        stages: tuple[tuple[StageDescription, ...], ...] = ()
+        if shards is not None:
+            from headgate.physical.stages import cut
+            from headgate.runtime.local.start import runnable
+
+            ready = runnable(self.bound, self.optimized, allow_unbounded=True)
+            best = self.optimized.best
+            stages = (describe_stages(cut(ready.graph, best, shards), best),)
+        return Explanation((described[0],), (tuple(described[1:]),) if alternatives else (), stages)
 
     def __repr__(self) -> str:
         return str(self.explain())

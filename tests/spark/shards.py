@@ -12,13 +12,14 @@ from tests.differential.local import _changes, _table
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, change_key
 
-from headgate.physical.partition import route
+from headgate.optimize.statistics import read_statistics
+from headgate.physical.stages import cut, ways
 from headgate.runtime.local.start import runnable, used_tables
 from headgate.runtime.spark.compact import decode
-from headgate.runtime.spark.messages import Message, decode_table
+from headgate.runtime.spark.exchange import advance, relay
+from headgate.runtime.spark.messages import Message, Reply, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end
-from headgate.runtime.spark.shard import advance
-from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
+from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.spark.store import load, save
 from headgate.session import Session
 
@@ -54,17 +55,25 @@ def stage_of(
     *,
     shards: int,
     clock: ClockOptions | None = None,
+    way: int | None = None,
+    narrow: bool = False,
+    statistics: str | None = None,
 ) -> Stage:
-    """The stage of a query, as it arrives in a worker."""
+    """The first stage of a query, as it arrives in a worker: the cheapest way to cut it, or another one."""
     session = Session()
     session.sql(text)
+    if statistics is not None:
+        session.statistics = read_statistics(statistics, "statistics", session.catalog)
     found = session.query(query)
     ready = runnable(found.bound, found.optimized, allow_unbounded=True)
     best = found.optimized.best
     given = {each.name: _table(tables[each.name], each.columns) for each in used_tables([ready])}
-    routes = route(ready.plan, best.edges, shards, {}, ready.graph.promises)
+    staged = cut(ready.graph, best, shards)
+    if way is not None:
+        all_ways = list(ways(ready.graph, best, shards))
+        staged = all_ways[way % len(all_ways)]
     clock = clock or ClockOptions(ordered=True)
-    stage: Stage = pickle.loads(pickle.dumps(build_stage(ready.graph, ready.plan, routes, given, clock)))
+    stage: Stage = pickle.loads(pickle.dumps(build_stages(ready.plan, staged, given, clock, narrow=narrow)))
     return stage
 
 
@@ -73,16 +82,17 @@ class Cluster:
     """The shards of a stage and their stores."""
 
     stage: Stage
-    stores: list[Memory] = field(default_factory=list)
+    stores: list[list[Memory]] = field(default_factory=list)
+    """By stage and shard."""
     rows: list[pl.DataFrame] = field(default_factory=list)
     late: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stores = [Memory() for _ in range(self.stage.shards)]
+        self.stores = [[Memory() for _ in range(stage.shards)] for stage in self.stage.chain]
 
     def batch(self, arrival: Mapping[str, Sequence[pa.Table]], *, now_ms: int | None = None) -> None:
         """A micro-batch: for every stream the partitions of its new rows."""
-        inboxes: list[list[Message]] = [[] for _ in self.stores]
+        inboxes: list[list[Message]] = [[] for _ in self.stores[0]]
         for stream in self.stage.streams:
             for part, table in enumerate(arrival.get(stream.name, ())):
                 for piece in Packer(self.stage, stream).messages(table.to_batches(), part):
@@ -92,26 +102,36 @@ class Cluster:
 
     def end(self) -> None:
         """The end of all streams."""
-        inboxes: list[list[Message]] = [[] for _ in self.stores]
+        inboxes: list[list[Message]] = [[] for _ in self.stores[0]]
         for piece in pack_end(self.stage, [pa.record_batch({"end": [1]})]):
             for shard, message in piece:
                 inboxes[shard].append(message)
         self._deliver(inboxes, None)
 
     def _deliver(self, inboxes: list[list[Message]], now_ms: int | None) -> None:
-        for shard, (inbox, store) in enumerate(zip(inboxes, self.stores, strict=True)):
-            if not inbox:
-                continue
-            before = load(self.stage, store)
-            following, replies = advance(self.stage, shard, before.state, inbox, now_ms)
-            save(self.stage, store, before, following)
-            for reply in replies:
-                if reply.kind == "rows":
-                    frame = pl.from_arrow(decode_table(reply.blob))
-                    assert isinstance(frame, pl.DataFrame)
-                    self.rows.append(frame)
-                else:
-                    self.late[reply.name] = self.late.get(reply.name, 0) + decode(reply.blob).height
+        for stage, stores in zip(self.stage.chain, self.stores, strict=True):
+            following: list[list[Message]] = [[] for _ in range(stage.onward.shards if stage.onward else 0)]
+            for shard, (inbox, store) in enumerate(zip(inboxes, stores, strict=True)):
+                if not inbox:
+                    continue
+                before = load(stage, store)
+                after, outcome = advance(stage, shard, before.state, inbox, now_ms)
+                save(stage, store, before, after)
+                sent = [*outcome.sent, *(map(relay, outcome.replies) if stage.onward else ())]
+                for target, message in sent:
+                    following[target].append(message)
+                if stage.onward is None:
+                    self._hear(outcome.replies)
+            inboxes = following
+
+    def _hear(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            if reply.kind == "rows":
+                frame = pl.from_arrow(decode_table(reply.blob))
+                assert isinstance(frame, pl.DataFrame)
+                self.rows.append(frame)
+            else:
+                self.late[reply.name] = self.late.get(reply.name, 0) + decode(reply.blob).height
 
     def changes(self) -> list[Change]:
         """All output so far, as the oracle writes it."""

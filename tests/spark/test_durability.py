@@ -14,9 +14,9 @@ from tests.spark.shards import Cluster, Memory, stage_of
 from headgate.model.errors import SetupError
 from headgate.runtime.spark import store
 from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
-from headgate.runtime.spark.shard import advance
 from headgate.runtime.spark.stage import ClockOptions
 from headgate.runtime.spark.units import Slice, Unit, batches_of
 from headgate.safety.promise import Promise
@@ -68,7 +68,7 @@ def test_a_missing_chunk_is_noticed() -> None:
     cluster = Cluster(stage_of(TEXT.format(seconds=5), "q", {}, shards=1))
     cluster.batch({"s": [rows((1, 7), (2, 8))]})
     store._CACHE.clear()
-    cluster.stores[0].held.popitem()
+    cluster.stores[0][0].held.popitem()
     with pytest.raises(SetupError, match="missing in the checkpoint"):
         cluster.batch({"s": [rows((3, 7))]})
 
@@ -78,12 +78,12 @@ def test_a_failed_attempt_leaves_nothing_behind() -> None:
     stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=1)
     cluster = Cluster(stage)
     cluster.batch({"s": [rows((1, 7), (2, 8))]})
-    text, held = cluster.stores[0].text, dict(cluster.stores[0].held)
+    text, held = cluster.stores[0][0].text, dict(cluster.stores[0][0].held)
     lost = Cluster(stage)
-    lost.stores[0] = Memory(text, dict(held))
+    lost.stores[0][0] = Memory(text, dict(held))
     lost.batch({"s": [rows((3, 9), (4, 9))]})
     again = Cluster(stage)
-    again.stores[0] = Memory(text, held)
+    again.stores[0][0] = Memory(text, held)
     again.batch({"s": [rows((3, 7), (4, 8))]})
     again.end()
     kept = pl.concat(again.rows)
@@ -100,10 +100,10 @@ def test_the_state_before_is_not_changed() -> None:
         for _, message in piece
     ]
     facts = before.state.facts()
-    first, replies = advance(stage, 0, before.state, inbox, None)
+    first, outcome = advance(stage, 0, before.state, inbox, None)
     second, again = advance(stage, 0, before.state, inbox, None)
     assert before.state.facts() == facts
-    assert [reply.blob for reply in replies] == [reply.blob for reply in again]
+    assert [reply.blob for reply in outcome.replies] == [reply.blob for reply in again.replies]
     drop = {"metrics"}
     assert {k: v for k, v in first.facts().items() if k not in drop} == {
         k: v for k, v in second.facts().items() if k not in drop

@@ -47,11 +47,11 @@ def test_rows_that_meet_agree_on_the_columns(
         f"SELECT COUNT(*) AS n FROM {A}",
         "SELECT x, y FROM a [ROWS 3]",
         f"SELECT RSTREAM(x, y) FROM {A}",
-        f"SELECT a.x FROM {A}, {B} WHERE a.y = b.y",  # equal rows could come from two shards
     ],
 )
 def test_one_shard_where_nothing_tells_rows_apart(query: str) -> None:
-    assert stage_of(STREAMS + query, "q", TABLES, shards=4).shards == 1
+    stage = stage_of(STREAMS + query, "q", TABLES, shards=4)
+    assert (stage.shards, stage.onward) == (1, None)
 
 
 def test_a_join_on_different_attributes_has_a_hypercube() -> None:
@@ -62,6 +62,37 @@ def test_a_join_on_different_attributes_has_a_hypercube() -> None:
         "b": [True, True],
         "c": [False, True],
     }
+
+
+@pytest.mark.parametrize(
+    ("statistics", "shares"),
+    [
+        ("{a: {rate: 100}, b: {rate: 100}, c: {rate: 100}}", (4, 4)),
+        ("{a: {rate: 10000}, b: {rate: 100}, c: {rate: 1}}", (16, 1)),  # c is copied, a never
+        ("{a: {rate: 1}, b: {rate: 100}, c: {rate: 10000}}", (1, 16)),
+        ("{a: {rate: 1000}, b: {rate: 1000}, c: {rate: 10}}", (16, 1)),
+        # y has three values: rows could not tell more places apart
+        ("{a: {rate: 1000, distinct: {y: 3}}, b: {rate: 1000, distinct: {y: 3}}, c: {rate: 10}}", (3, 5)),
+    ],
+)
+def test_shares_follow_from_rates_and_values(statistics: str, shares: tuple[int, ...]) -> None:
+    stage = stage_of(STREAMS + CHAIN, "q", TABLES, shards=16, statistics=f"streams: {statistics}")
+    assert stage.shares == shares
+
+
+def test_slow_streams_are_not_worth_an_exchange() -> None:
+    query = f"SELECT ISTREAM(DISTINCT a.x) FROM {A}, {B} WHERE a.y = b.y"
+    chains = [
+        stage_of(
+            STREAMS + query,
+            "q",
+            TABLES,
+            shards=4,
+            statistics=f"streams: {{a: {{rate: {r}}}, b: {{rate: {r}}}}}",
+        ).chain
+        for r in (10, 500_000)
+    ]
+    assert [[stage.shards for stage in chain] for chain in chains] == [[1], [4, 4]]
 
 
 def test_a_hypercube_finds_every_result_once() -> None:

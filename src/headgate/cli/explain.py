@@ -13,7 +13,8 @@ from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_
 EPILOG = (
     "Examples: [bold]headgate explain auction.cql[/]   ·   "
     "[bold]headgate explain auction.cql --format svg > plan.svg[/]   ·   "
-    "[bold]headgate explain join.cql --stats rates.yaml --alternatives[/]"
+    "[bold]headgate explain join.cql --stats rates.yaml --alternatives[/]   ·   "
+    "[bold]headgate explain join.cql --shards 4[/]"
 )
 
 
@@ -36,6 +37,12 @@ def explain(
     alternatives: Annotated[
         bool, typer.Option("--alternatives", help="Also show the plans that cost more.")
     ] = False,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            "--shards", min=1, max=10_000, help="Also show the stages on up to so many shards of Spark."
+        ),
+    ] = None,
 ) -> None:
     """Show each query's plan: the update pattern on every edge, the state of every operator."""
     from headgate.explain.explanation import Explanation
@@ -44,10 +51,13 @@ def explain(
     if format is Format.cql:
         typer.echo(session.render(), nl=False)
         return
-    parts = [each.explain(alternatives=alternatives) for each in chosen_queries(session, query)]
+    parts = [
+        each.explain(alternatives=alternatives, shards=shards) for each in chosen_queries(session, query)
+    ]
     whole = Explanation(
         tuple(described for part in parts for described in part.queries),
         tuple(others for part in parts for others in part.alternatives),
+        tuple(stages for part in parts for stages in part.stages),
     )
     match format:
         case Format.json:

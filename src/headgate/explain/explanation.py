@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from headgate.explain.describe import QueryDescription
+from headgate.explain.stages import StageDescription
 from headgate.explain.svg import query_svg
 from headgate.explain.text import query_text
 
@@ -19,9 +20,13 @@ class Explanation:
 
     queries: tuple[QueryDescription, ...]
     alternatives: tuple[tuple[QueryDescription, ...], ...] = ()
+    stages: tuple[tuple[StageDescription, ...], ...] = ()
+    """Of each query on Spark, if it was asked for."""
 
     def as_dict(self) -> dict[str, Any]:
         found = [query.as_dict() for query in self.queries]
+        for entry, stages in zip(found, self.stages, strict=False):
+            entry["stages"] = [stage.as_dict() for stage in stages]
         for entry, others in zip(found, self.alternatives, strict=False):
             entry["alternatives"] = [other.as_dict() for other in others]
         return {"queries": found}
@@ -43,6 +48,9 @@ class Explanation:
             if index:
                 text.append("\n")
             text.append(query_text(query))
+            for number, stage in enumerate(self.stages[index] if index < len(self.stages) else (), start=1):
+                text.append(f"stage {number}", style="bold")
+                text.append(f"  {stage.show()}\n")
             others = self.alternatives[index] if index < len(self.alternatives) else ()
             for number, other in enumerate(others, start=1):
                 text.append(f"\nalternative {number} of {len(others)}\n", style="bold")

@@ -59,6 +59,8 @@ class Estimates:
 
     edges: Mapping[Node, Estimate]
     orders: Mapping[Join, OrderChoice]
+    measured: bool = False
+    """Whether rates were given rather than assumed."""
 
 
 def estimate(plan: Node, statistics: Statistics) -> Estimates:
@@ -71,7 +73,7 @@ def estimate(plan: Node, statistics: Statistics) -> Estimates:
             choice = choose_order(join_inputs(node, inputs))
             orders[node] = choice
         edges[node] = _within_reason(_estimate(node, inputs, statistics))
-    return Estimates(edges, orders)
+    return Estimates(edges, orders, statistics.given)
 
 
 def _within_reason(edge: Estimate) -> Estimate:

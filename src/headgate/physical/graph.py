@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -11,6 +11,7 @@ import polars as pl
 from headgate.kernels.emit import Emit
 from headgate.kernels.kernel import Kernel
 from headgate.model.schema import Column
+from headgate.plan.nodes import Node
 from headgate.safety.promise import Promise
 
 
@@ -24,6 +25,11 @@ class SourceStep:
     columns: tuple[tuple[str, str], ...]
     """(column of the relation, column of the plan)."""
     schema: Mapping[str, pl.DataType]
+
+
+@dataclass(frozen=True)
+class ExchangeStep(SourceStep):
+    """Brings rows that the shards of an earlier stage have answered with, lifetimes and signs included."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class OperatorGraph:
     """The user let it run although its state is not proven bounded; shown wherever the query is."""
     promises: tuple[Promise, ...] = ()
     """What streams have promised and operators rely on: rows that break it are late."""
+    places: Mapping[Node, int] = field(default_factory=dict, repr=False)
+    """The steps that bring the rows of plan nodes; not of those that were fused with others."""
 
     @property
     def sources(self) -> tuple[SourceStep, ...]:

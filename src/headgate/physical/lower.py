@@ -87,6 +87,7 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         columns=tuple(root.input.schema),
         allowed_unbounded=admitted.allowed_unbounded,
         promises=tuple(dict.fromkeys(lowering.promises)),
+        places=dict(lowering.places),
     )
 
 
@@ -108,6 +109,8 @@ class _Lowering:
     scans: dict[StreamScan, int] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
     """What streams have promised and operators rely on."""
+    places: dict[Node, int] = field(default_factory=dict)
+    """The steps of nodes whose batches have just the node's columns."""
     strict: set[Node] = field(default_factory=set)
     """Edges on which representatives take each other's place."""
     external: bool = False
@@ -127,6 +130,13 @@ class _Lowering:
         return at
 
     def lower(self, node: Node) -> int:
+        """Lowers a node; returns the index of its step."""
+        at = self._lowered(node)
+        if self._method_below(node) is None:
+            self.places[node] = at
+        return at
+
+    def _lowered(self, node: Node) -> int:
         match node:
             case StreamScan():
                 self.scans[node] = self._source(node.stream.name, node.name, schema_of(node), is_table=False)

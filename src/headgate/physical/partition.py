@@ -16,8 +16,8 @@ row goes to all shards that agree with it on the axes that it knows (each result
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice, product
 from math import prod
 
@@ -47,7 +47,7 @@ _MOST_USED = 4
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column for every stream scan, by number in order of the plan, and the output columns that carry it."""
+    """A column for every moving leaf, by number in order of the plan, and the output columns that carry it."""
 
     columns: Mapping[int, str]
     carried: frozenset[str]
@@ -55,7 +55,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Routes:
-    """How rows find their shards: the length of each axis, and for every scan its columns on each axis.
+    """How rows find their shards: the length of each axis, and for every leaf its columns on each axis.
 
     An empty tuple of columns means that the row goes to every place on that axis. Tables have no entry: every shard
     has all their rows.
@@ -69,34 +69,70 @@ class Routes:
         return prod(self.shares)
 
 
+@dataclass(frozen=True)
+class Volume:
+    """How much a leaf brings: bytes per second, and how many values its columns have."""
+
+    bytes: float = 1.0
+    distinct: Mapping[str, float] = field(default_factory=dict)
+
+    def distinct_of(self, column: str) -> float:
+        return max(1.0, self.distinct.get(column, float("inf")))
+
+
 def route(
-    plan: Emit, edges: Edges, shards: int, rates: Mapping[str, float], promises: Sequence[Promise] = ()
+    roots: Sequence[Node],
+    edges: Edges,
+    shards: int,
+    volumes: Mapping[Node, Volume],
+    promises: Sequence[Promise] = (),
+    entering: Collection[Node] = (),
 ) -> Routes:
-    """The routes of a plan for up to so many shards; one shard if nothing tells its rows apart.
+    """The routes of plan fragments for up to so many shards; one shard if nothing tells their rows apart.
 
-    A row that closes values must reach the rows that have them, so a stream that has made promises goes by columns
-    of all of them only. A promise that counts rows needs to see all of them.
+    Leaves are scans, and the nodes that are `entering`: their rows come from an earlier stage. A row that closes
+    values must reach the rows that have them, so a stream that has made promises goes by columns of all of them only.
+    A promise that counts rows needs to see all of them.
     """
-    scans = [node for node in plan.walk() if isinstance(node, (StreamScan, TableScan))]
-    streams = {number: node for number, node in enumerate(scans) if isinstance(node, StreamScan)}
-    alone = Routes((1,), dict.fromkeys(streams, ((),)))
+    leaves = leaves_of(roots, entering)
+    moving = {number: node for number, node in enumerate(leaves) if not isinstance(node, TableScan)}
+    alone = Routes((1,), dict.fromkeys(moving, ((),)))
     promises = [each for each in promises if each.cause != "check"]
-    if shards <= 1 or not streams or any(each.within is not None for each in promises):
+    if shards <= 1 or not moving or any(each.within is not None for each in promises):
         return alone
-    found = [each for each in _Analysis(edges).attributes(plan) or () if _hears(each, streams, promises)]
-    if found:
-        used = found[:_MOST_USED]
-        return Routes(
-            (shards,), {number: (tuple(each.columns[number] for each in used),) for number in streams}
-        )
-    return (None if promises else _hypercube(plan, edges, streams, shards, rates)) or alone
+    columns: dict[int, tuple[tuple[str, ...], ...]] = {}
+    analysis = _Analysis(edges, entering)
+    for root in roots:
+        attributes = analysis.attributes(root)
+        if attributes is None:
+            continue
+        found = [each for each in attributes if _hears(each, moving, promises)]
+        if not found:
+            cube = len(roots) == 1 and not promises
+            return (_hypercube(root, edges, moving, shards, volumes, entering) if cube else None) or alone
+        # Columns that are read anyway, if there are some: others would travel only to be hashed.
+        used = ([each for each in found if each.carried] or found)[:_MOST_USED]
+        columns |= {number: (tuple(each.columns[number] for each in used),) for number in used[0].columns}
+    return Routes((shards,), columns)
 
 
-def _hears(attribute: Attribute, streams: Mapping[int, StreamScan], promises: Sequence[Promise]) -> bool:
+def leaves_of(roots: Sequence[Node], entering: Collection[Node]) -> list[Node]:
+    """The leaves below some nodes, from left to right."""
+    found: list[Node] = []
+    for root in roots:
+        if root in entering or isinstance(root, (StreamScan, TableScan)):
+            found.append(root)
+        else:
+            found += leaves_of(root.inputs, entering)
+    return found
+
+
+def _hears(attribute: Attribute, leaves: Mapping[int, Node], promises: Sequence[Promise]) -> bool:
+    scans = {number: scan for number in attribute.columns if isinstance(scan := leaves[number], StreamScan)}
     return all(
         attribute.columns[number].removeprefix(f"{scan.name}.") in promise.columns
         for promise in promises
-        for number, scan in streams.items()
+        for number, scan in scans.items()
         if scan.stream.name == promise.stream and promise.columns
     )
 
@@ -104,13 +140,14 @@ def _hears(attribute: Attribute, streams: Mapping[int, StreamScan], promises: Se
 class _Analysis:
     """Valid attributes, from the scans up. None stands for rows that every shard has: those of tables."""
 
-    def __init__(self, edges: Edges) -> None:
+    def __init__(self, edges: Edges, entering: Collection[Node] = ()) -> None:
         self.edges = edges
-        self.scans = 0
+        self.entering = entering
+        self.leaves = 0
 
     def attributes(self, node: Node) -> list[Attribute] | None:
-        if isinstance(node, (StreamScan, TableScan)):
-            number, self.scans = self.scans, self.scans + 1
+        if node in self.entering or isinstance(node, (StreamScan, TableScan)):
+            number, self.leaves = self.leaves, self.leaves + 1
             if isinstance(node, TableScan):
                 return None
             return [Attribute({number: name}, frozenset({name})) for name in sorted(node.names)]
@@ -222,21 +259,22 @@ def _by_place(inputs: Sequence[Node], below: Sequence[list[Attribute] | None]) -
 
 
 def _hypercube(
-    plan: Emit, edges: Edges, streams: Mapping[int, StreamScan], shards: int, rates: Mapping[str, float]
+    root: Node,
+    edges: Edges,
+    moving: Mapping[int, Node],
+    shards: int,
+    volumes: Mapping[Node, Volume],
+    entering: Collection[Node],
 ) -> Routes | None:
-    """Routes of a join on different attributes, or None if the plan is not only that."""
-    node, above = plan.input, [plan.input]
-    while isinstance(node, (Filter, Project)):
+    """Routes of a join on different attributes, or None if the fragment is not only that."""
+    node, above = (root.input, [root.input]) if isinstance(root, Emit) else (root, [root])
+    while isinstance(node, (Filter, Project)) and node not in entering:
         node = node.input
         above.append(node)
-    if (
-        not isinstance(node, Join)
-        or (plan.kind == "RSTREAM" and plan.slide is None)
-        or plan.window is not None
-    ):
+    if not isinstance(node, Join) or node in entering:
         return None
     axes: list[dict[int, str]] = [{} for _ in node.equalities]
-    analysis = _Analysis(edges)
+    analysis = _Analysis(edges, entering)
     for member in node.members:
         attributes = analysis.attributes(member)
         for axis, group in zip(axes, node.equalities, strict=True):
@@ -245,37 +283,52 @@ def _hypercube(
                 axis.update(chosen[0].columns)
         if attributes is not None and not any(_on(attributes, group) for group in node.equalities):
             return None
-    carried = [frozenset(group) for group in node.equalities]
-    for each in reversed(above[:-1]):
-        if isinstance(each, Project):
-            carried = [_projected(Attribute({}, names), each).carried for names in carried]
-    if edges[plan.input].pattern != Pattern.MON and not all(carried):
+    if isinstance(root, Emit) and not _meets(root, node, above, edges):
         return None
-    weights = {number: rates.get(scan.stream.name, 1.0) for number, scan in streams.items()}
-    shares = min(_shares(shards, len(axes)), key=lambda each: _copies(each, axes, weights))
-    columns = {
-        number: tuple((axis[number],) if number in axis else () for axis in axes) for number in streams
+    weights = {
+        number: (
+            volumes.get(leaf, Volume()),
+            {at: axis[number] for at, axis in enumerate(axes) if number in axis},
+        )
+        for number, leaf in moving.items()
     }
+    shares = min(_shares(shards, len(axes)), key=lambda each: _load(each, list(weights.values())))
+    columns = {number: tuple((axis[number],) if number in axis else () for axis in axes) for number in moving}
     return Routes(shares, columns)
 
 
+def _meets(root: Emit, join: Join, above: Sequence[Node], edges: Edges) -> bool:
+    """Whether equal rows of the answer come from one place of the hypercube, if they have to meet."""
+    if (root.kind == "RSTREAM" and root.slide is None) or root.window is not None:
+        return False
+    carried = [frozenset(group) for group in join.equalities]
+    for each in reversed(above[:-1]):
+        if isinstance(each, Project):
+            carried = [_projected(Attribute({}, names), each).carried for names in carried]
+    return edges[root.input].pattern == Pattern.MON or all(carried)
+
+
 def _shares(shards: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number of shards as a product of so many lengths."""
-    if axes == 1:
-        yield (shards,)
+    """All lengths of so many axes that give at most a number of shards."""
+    if axes == 0:
+        yield ()
         return
     for length in range(1, shards + 1):
-        if shards % length == 0:
-            for rest in _shares(shards // length, axes - 1):
-                yield (length, *rest)
+        for rest in _shares(shards // length, axes - 1):
+            yield (length, *rest)
 
 
-def _copies(
-    shares: tuple[int, ...], axes: Sequence[Mapping[int, str]], weights: Mapping[int, float]
-) -> tuple[float, float]:
-    """Rows that shards receive in all per second; among equals, the more even lengths."""
-    copies = sum(
-        weight * prod(share for share, axis in zip(shares, axes, strict=True) if number not in axis)
-        for number, weight in weights.items()
-    )
-    return copies, float(sum(shares))
+def _load(
+    shares: tuple[int, ...], inputs: Sequence[tuple[Volume, Mapping[int, str]]]
+) -> tuple[float, float, int]:
+    """Bytes that the busiest shard receives per second; then all that are sent, then the more even lengths.
+
+    A row is told apart on the axes that it knows, and there into no more places than its column has values.
+    """
+    load = sent = 0.0
+    for volume, known in inputs:
+        places = prod(min(float(shares[axis]), volume.distinct_of(name)) for axis, name in known.items())
+        copies = prod(share for axis, share in enumerate(shares) if axis not in known)
+        load += volume.bytes / places
+        sent += volume.bytes * copies
+    return load, sent, sum(shares)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from headgate.kernels.kernel import State
-from headgate.model.batch import BORN, DIES, SIGN, Batch
+from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
-from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep
+from headgate.physical.graph import ExchangeStep, KernelStep, OperatorGraph, SourceStep
 
 
 @dataclass
@@ -86,6 +86,21 @@ class QueryState:
 
     def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
         """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
+        outputs, clock = self._run(rows, upto)
+        begun = perf_counter()
+        self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[-1], clock)
+        self._spent(f"{len(self.graph.steps)}:{self.graph.output.lower()}", begun)
+        self._measure(emitted.height)
+        return emitted
+
+    def export(self, rows: Mapping[str, pl.DataFrame], upto: int, steps: Sequence[int]) -> list[Batch]:
+        """Runs one clock step without the end of the query; returns the batches of some steps."""
+        outputs, _ = self._run(rows, upto)
+        self._measure(0)
+        return [outputs[at] for at in steps]
+
+    def _run(self, rows: Mapping[str, pl.DataFrame], upto: int) -> tuple[list[Batch], Clock]:
+        """One clock step of all operators: their batches, and the step."""
         if self.start is None:
             # Rows come in order of time, so each stream's first is its earliest.
             births = [
@@ -106,21 +121,17 @@ class QueryState:
             self.states[index], output = step.kernel.advance(self.states[index], inputs, clock)
             outputs.append(output)
             self._spent(f"{index}:{step.operator}", begun)
-        begun = perf_counter()
-        self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[-1], clock)
-        self._spent(f"{len(self.graph.steps)}:{self.graph.output.lower()}", begun)
         self.clock = upto
-        self._measure(emitted)
-        return emitted
+        return outputs, clock
 
     def _spent(self, name: str, begun: float) -> None:
         self.metrics.seconds[name] = self.metrics.seconds.get(name, 0.0) + perf_counter() - begun
 
-    def _measure(self, emitted: pl.DataFrame) -> None:
+    def _measure(self, emitted: int) -> None:
         metrics = self.metrics
         states = [*self.states.values(), self.emit_state]
         metrics.steps += 1
-        metrics.rows_out += emitted.height
+        metrics.rows_out += emitted
         metrics.state_rows = sum(state.rows for state in states)
         metrics.state_bytes = sum(state.nbytes for state in states)
         metrics.peak_state_rows = max(metrics.peak_state_rows, metrics.state_rows)
@@ -132,6 +143,8 @@ def _read(step: SourceStep, rows: pl.DataFrame | None) -> Batch:
     if rows is None or rows.is_empty():
         return Batch.empty(step.schema)
     columns = [pl.col(mine).alias(full) for mine, full in step.columns]
+    if isinstance(step, ExchangeStep):
+        return Batch(rows.select(*columns, *LIFETIME_COLUMNS))
     if SIGN not in rows.columns:
         return Batch.of(rows.select(*columns, BORN), born=pl.col(BORN))
     # A table's change: an insertion lives on, a deletion takes back the rest of the row's life.

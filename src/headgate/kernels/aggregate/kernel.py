@@ -94,7 +94,7 @@ class Aggregate:
             Groups.empty(keys, values),
             Pending((GROUP,), ROWS),
             {argument: Bag(self.schema[argument]) for argument in self._in_bags},
-            {(argument, largest): Frontier(largest) for argument, largest in self._in_frontiers},
+            {(argument, largest): Frontier(largest) for argument, largest in self.in_frontiers},
         )
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> AggregateState:
@@ -130,13 +130,11 @@ class Aggregate:
         self, state: AggregateState, step: Step, fresh: Fresh, opens: int | None
     ) -> tuple[AggregateState, Batch]:
         known = state.groups.read(step.groups)
-        columns: Columns = {ROWS: step.sign}
-        for argument, measure in self._measures.items():
-            parts = measure.of_rows(step.frame[argument])
-            columns |= {name: part * step.sign for name, part in parts.items()}
-        arguments = {
-            argument: Arguments.of(step.frame[argument])
-            for argument in {*state.bags, *(argument for argument, _ in state.frontiers)}
+        columns = self._added(step)
+        arguments = {argument: Arguments.of(step.frame[argument]) for argument in state.bags}
+        extremes = {
+            which: Arguments.of(self._values(step.frame, which[0], largest=which[1]))
+            for which in state.frontiers
         }
         histories = {
             argument: bag.histories(step.changes(argument, arguments[argument]), step.points, step.groups)
@@ -151,7 +149,7 @@ class Aggregate:
             state.bags,
             {argument: state.bags[argument].held(step.groups) for argument in self._holistic},
             histories,
-            {which: step.covers(arguments[which[0]], front) for which, front in state.frontiers.items()},
+            {which: step.covers(extremes[which], front) for which, front in state.frontiers.items()},
         )
         results = [
             evaluation.column(call).cast(call.result_type(self.schema)).alias(_result(number))
@@ -187,11 +185,23 @@ class Aggregate:
                 for argument, bag in state.bags.items()
             },
             {
-                which: front.advance(step.frontier_rows(arguments[which[0]]), step.upto)
+                which: front.advance(step.frontier_rows(extremes[which]), step.upto)
                 for which, front in state.frontiers.items()
             },
         )
         return following, output
+
+    def _added(self, step: Step) -> Columns:
+        """What every row of the step adds to the ledger."""
+        columns: Columns = {ROWS: step.sign}
+        for argument, measure in self._measures.items():
+            parts = measure.of_rows(step.frame[argument])
+            columns |= {name: part * step.sign for name, part in parts.items()}
+        return columns
+
+    def _values(self, frame: pl.DataFrame, argument: str, *, largest: bool) -> pl.Series:
+        """The values of an argument among which the smallest, or largest, is looked for."""
+        return frame[argument]
 
     def _totals(
         self, step: Step, known: Known, columns: Columns, histories: Mapping[str, Histories]
@@ -271,7 +281,7 @@ class Aggregate:
         )
 
     @cached_property
-    def _in_frontiers(self) -> tuple[tuple[str, bool], ...]:
+    def in_frontiers(self) -> tuple[tuple[str, bool], ...]:
         """Arguments of which the rows are kept that can still be the smallest, or (True) the largest."""
         return tuple(
             dict.fromkeys(

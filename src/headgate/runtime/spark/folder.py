@@ -192,7 +192,8 @@ def summed(
         "output": stage.graph.output,
         "engine": "spark",
         "allowed_unbounded": stage.graph.allowed_unbounded,
-        "shards": stage.shards,
+        "shards": stage.most_shards,
+        "stages": len(stage.chain),
     }
     for name in (
         "rows_in",

@@ -51,6 +51,12 @@ class Message:
     late: bytes | None = None
     future: int = 0
 
+    def columns(self) -> dict[str, Any]:
+        """The message as columns of a Spark row."""
+        found = {name: _shown(getattr(self, name), name) for name in TO_SHARD.names[1:]}
+        blobs = {name: bytearray(value) for name, value in found.items() if isinstance(value, bytes)}
+        return found | blobs
+
 
 @dataclass(frozen=True, eq=False)
 class Reply:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.expressions import polars_type
-from headgate.kernels.keys import key_hash
+from headgate.kernels.expressions import keep_rows, polars_type
 from headgate.model.batch import BORN
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.arrival import Arrival
 from headgate.runtime.spark.compact import encode
 from headgate.runtime.spark.messages import END, Message
+from headgate.runtime.spark.placing import placed
 from headgate.runtime.spark.stage import Stage
 
 NOW = "_headgate_now"
@@ -77,43 +74,15 @@ class Packer:
 
     def _by_shard(self, feed: int, rows: pl.DataFrame) -> dict[int, bytes]:
         """The rows as each shard gets them; what goes to several shards is encoded once."""
-        stage, columns = self.stage, self.stage.feeds[feed].columns
-        if rows.is_empty():
-            return {}
-        offsets = [
-            sum(places)
-            for places in product(
-                *(
-                    [0] if known else [place * stride for place in range(share)]
-                    for known, share, stride in zip(columns, stage.shares, stage.strides, strict=True)
-                )
-            )
-        ]
         blobs: dict[int, bytes] = {}
-        for base, part in self._groups(rows, columns):
+        predicate = self.stage.feeds[feed].predicate
+        if predicate is not None:
+            rows = keep_rows(rows, predicate)
+        for shards, part in placed(self.stage, feed, rows):
             blob = encode(without_time(part, self.stream))
-            for offset in offsets:
-                blobs[base + offset] = blob
+            for shard in shards:
+                blobs[shard] = blob
         return blobs
-
-    def _groups(
-        self, rows: pl.DataFrame, columns: Sequence[Sequence[str]]
-    ) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Rows that go to the same shards, with the first of these."""
-        place: npt.NDArray[np.int64] = np.zeros(rows.height, dtype=np.int64)
-        for axis, (names, share) in enumerate(zip(columns, self.stage.shares, strict=True)):
-            if names and share > 1:
-                hashes = key_hash(rows, names)
-                # The kernels use the low bits of such hashes; the shard comes from the high ones.
-                place += ((hashes >> np.uint64(33)) % np.uint64(share)).astype(np.int64) * self.stage.strides[
-                    axis
-                ]
-        bases = np.flatnonzero(np.bincount(place))
-        if len(bases) == 1:
-            yield int(bases[0]), rows
-            return
-        for base in bases.tolist():
-            yield base, rows.filter(pl.Series(place == base))
 
 
 def without_time(rows: pl.DataFrame, stream: StreamDef) -> pl.DataFrame:

@@ -47,16 +47,20 @@ def packed_units(
 
 def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
     """What all shards say, packed: rows of (kind, name, rows, blob)."""
-    processor = ShardProcessor(stage, labels)
-    return _sharded(packed).transformWithState(processor, FROM_SHARD_DDL, "Append", _time_mode(stage))
+    last, messages = _to_last(stage, packed, labels)
+    return messages.transformWithState(
+        ShardProcessor(last, labels), FROM_SHARD_DDL, "Append", _time_mode(last)
+    )
 
 
 def rows(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
     """The query's output as rows."""
     graph = stage.graph
     schema = from_arrow_schema(arrow_schema(graph.columns, change_log=graph.is_change_log))
-    processor = RowsProcessor(stage, labels)
-    return _sharded(packed).transformWithStateInPandas(processor, schema, "Append", _time_mode(stage))
+    last, messages = _to_last(stage, packed, labels)
+    return messages.transformWithStateInPandas(
+        RowsProcessor(last, labels), schema, "Append", _time_mode(last)
+    )
 
 
 def unpacked(stage: Stage, answer: DataFrame) -> DataFrame:
@@ -67,20 +71,27 @@ def unpacked(stage: Stage, answer: DataFrame) -> DataFrame:
     return blobs.mapInArrow(_unpacking(schema), from_arrow_schema(schema))
 
 
-def _sharded(packed: list[DataFrame]) -> GroupedData:
-    union = packed[0]
+def _to_last(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> tuple[Stage, GroupedData]:
+    """The last stage of a query, and the messages that reach its shards through those before it."""
+    messages = packed[0]
     for each in packed[1:]:
-        union = union.union(each)
-    return union.groupBy("shard")
+        messages = messages.union(each)
+    *before, last = stage.chain
+    for each in before:
+        messages = messages.groupBy("shard").transformWithState(
+            ShardProcessor(each, labels), TO_SHARD_DDL, "Append", _time_mode(each)
+        )
+    return last, messages.groupBy("shard")
 
 
 def _time_mode(stage: Stage) -> str:
-    return "none" if stage.clock.idle_ms is None else "processingTime"
+    # Only what reads streams asks when they last had rows.
+    return "none" if stage.clock.idle_ms is None or stage.senders else "processingTime"
 
 
 def labels_for(spark: SparkSession, stage: Stage) -> tuple[int, ...]:
     """Labels for the number of shuffle partitions that the session has now."""
-    return shard_labels(stage.shards, int(spark.conf.get("spark.sql.shuffle.partitions")))
+    return shard_labels(stage.most_shards, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def prepare_session(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 if TYPE_CHECKING:
-    from headgate.runtime.spark.messages import Reply
+    from headgate.runtime.spark.messages import Message, Reply
     from headgate.runtime.spark.shard import ShardState
     from headgate.runtime.spark.stage import Stage
     from headgate.runtime.spark.store import Loaded, Saved
@@ -60,15 +60,25 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        for reply in self._answer(key, rows, timerValues):
-            yield Row(kind=reply.kind, name=reply.name, rows=reply.rows, blob=bytearray(reply.blob))
+        stage, replies, sent = self._answer(key, rows, timerValues)
+        if stage.onward is None:
+            for reply in replies:
+                yield Row(kind=reply.kind, name=reply.name, rows=reply.rows, blob=bytearray(reply.blob))
+            return
+        from headgate.runtime.spark.exchange import relay
 
-    def _answer(self, key: Any, rows: Iterator[Any], timers: Any) -> list[Reply]:
+        for target, message in (*sent, *map(relay, replies)):
+            yield Row(shard=self.labels[target], **message.columns())
+
+    def _answer(
+        self, key: Any, rows: Iterator[Any], timers: Any
+    ) -> tuple[Stage, list[Reply], list[tuple[int, Message]]]:
+        """The stage, what the shard says to the sink, and what it says to shards of the next stage."""
         from pyspark import SparkFiles
 
+        from headgate.runtime.spark.exchange import advance
         from headgate.runtime.spark.messages import message_of
         from headgate.runtime.spark.nearby import Nearby
-        from headgate.runtime.spark.shard import advance
         from headgate.runtime.spark.store import load, save, unpickled
 
         begun = perf_counter()
@@ -80,8 +90,9 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         before = load(stage, self.store, nearby)
         loaded = perf_counter()
         # Batches that are replayed have the same time, so they go the same way.
-        now = timers.getCurrentProcessingTimeInMs() if stage.clock.idle_ms is not None else None
-        following, replies = advance(stage, shard, before.state, messages, now)
+        asks = stage.clock.idle_ms is not None and not stage.senders
+        now = timers.getCurrentProcessingTimeInMs() if asks else None
+        following, outcome = advance(stage, shard, before.state, messages, now)
         advanced = perf_counter()
         saved = save(stage, self.store, before, following, nearby)
         times = {
@@ -90,7 +101,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             "advance": advanced - loaded,
             "save": perf_counter() - advanced,
         }
-        return [*replies, metrics_report(stage, shard, following, before, saved, times)]
+        report = metrics_report(stage, shard, following, before, saved, times)
+        return stage, [*outcome.replies, report], outcome.sent
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -106,7 +118,8 @@ class RowsProcessor(ShardProcessor):
         from headgate.runtime.spark.messages import pandas_frame
 
         messages = (row for frame in rows for row in frame.itertuples(index=False))
-        for reply in self._answer(key, messages, timerValues):
+        _, replies, _ = self._answer(key, messages, timerValues)
+        for reply in replies:
             if reply.kind == "rows":
                 yield pandas_frame(reply.content)
 
@@ -118,7 +131,8 @@ def metrics_report(
     from headgate.runtime.spark.messages import Reply
     from headgate.runtime.spark.shard import clock_of
 
-    found = {
+    found: dict[str, Any] = {
+        "stage": stage.number,
         "shard": shard,
         **state.query.metrics.as_dict(),
         "clock": clock_of(state),
@@ -134,4 +148,7 @@ def metrics_report(
             "seconds": {name: round(spent, 6) for name, spent in times.items()},
         },
     }
+    if stage.number > 1:
+        # Operators are known by their places in the stage.
+        found["seconds"] = {f"{stage.number}.{name}": spent for name, spent in found["seconds"].items()}
     return Reply("metrics", stage.graph.query, 0, json.dumps(found).encode())

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from headgate.model.errors import InputError, SetupError, UnsupportedError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.lower import Strategy
-from headgate.physical.partition import route
+from headgate.physical.stages import cut
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.files import RunSummary
@@ -35,7 +35,7 @@ from headgate.runtime.spark.folder import QueryFolder, check_free
 from headgate.runtime.spark.folder import publish as publish_folder
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
-from headgate.runtime.spark.stage import ClockOptions, Stage, build_stage
+from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.spark.units import batches_of, units_of
 
 BatchReport = Callable[[Mapping[str, Any]], None]
@@ -71,19 +71,20 @@ def make_stage(
     shards: int,
     tables: Mapping[str, pl.DataFrame],
     base: Path,
+    narrow: bool = False,
 ) -> Stage:
-    """A query's stage; RefusedError if it is not proven bounded."""
+    """A query's first stage; RefusedError if it is not proven bounded."""
     ready = runnable(query, optimized, allow_unbounded=options.allow_unbounded, strategy=options.strategy)
     given = dict(tables)
     for table in used_tables([ready]):
         if table.name not in given:
             given[table.name] = _read_table(table, base, options)
     used = {table.name: given[table.name] for table in used_tables([ready])}
-    routes = route(ready.plan, optimized.best.edges, shards, {}, ready.graph.promises)
+    staged = cut(ready.graph, optimized.best, shards)
     # Partitions of other sources have no order among each other.
     ordered = options.ordered and all(is_file(each) or each.source is None for each in used_streams([ready]))
     clock = ClockOptions(ordered, options.idle_ms, options.future_us)
-    stage = build_stage(ready.graph, ready.plan, routes, used, clock)
+    stage = build_stages(ready.plan, staged, used, clock, narrow=narrow)
     for stream in stage.streams:
         require_time(stream)
     return stage
@@ -292,7 +293,7 @@ def start_query(
 ) -> Any:
     """Starts a query over all that its reading lists name, and its other sources; Spark's handle of it."""
     log.folder.mkdir(parents=True, exist_ok=True)
-    with partitions(spark, stage.shards):
+    with partitions(spark, stage.most_shards):
         labels = pipeline.labels_for(spark, stage)
         packed = [pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, folder.aside)]
         packed += [

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from headgate.kernels.state.store import prefixed, under
-from headgate.model.batch import BORN
+from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.lower import horizon
@@ -62,6 +62,7 @@ class ShardState:
     closed: tuple[Closed, ...]
     """By feed and promise, as `promises_on` counts them."""
     clocks: Mapping[str, StreamClock]
+    """By stream, or by number of the sender."""
     earliest: int | None = None
     """The first instant on any stream, until the clock has passed it."""
     future_rows: int = 0
@@ -69,7 +70,8 @@ class ShardState:
 
     @staticmethod
     def initial(stage: Stage) -> ShardState:
-        clocks = {stream.name: StreamClock() for stream in stage.streams}
+        sources = map(str, range(stage.senders)) if stage.senders else (each.name for each in stage.streams)
+        clocks = {name: StreamClock() for name in sources}
         closed = tuple(Closed() for number in range(len(stage.feeds)) for _ in stage.promises_on(number))
         waiting = tuple(Waiting.empty() for _ in stage.feeds)
         return ShardState(QueryState(stage.graph), waiting, closed, clocks)
@@ -130,18 +132,23 @@ class Answer:
 
     rows: list[pl.DataFrame] = field(default_factory=list)
     late: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    exported: list[list[Batch]] = field(default_factory=list)
+    """For the next stage: by clock step and by feed there."""
 
     def set_aside(self, stream: str, frame: pl.DataFrame) -> None:
         if not frame.is_empty():
             self.late.setdefault(stream, []).append(frame)
 
 
-def advance(
-    stage: Stage, shard: int, state: ShardState, messages: Sequence[Message], now_ms: int | None
-) -> tuple[ShardState, list[Reply]]:
-    """The shard's state after a micro-batch, and its answer."""
-    answer = Answer()
-    state = replace(state, query=state.query.fork())
+def advance_streams(
+    stage: Stage,
+    shard: int,
+    state: ShardState,
+    messages: Sequence[Message],
+    now_ms: int | None,
+    answer: Answer,
+) -> ShardState:
+    """The state of a shard that reads streams after a micro-batch."""
     for stream in stage.streams:
         feeds = stage.feeds_of(stream.name)
         mine = [each for each in messages if each.feed in feeds]
@@ -149,14 +156,14 @@ def advance(
     ended = any(message.feed == END for message in messages)
     upto = _last(state) if ended else _safe(stage, state, now_ms)
     if upto is not None and upto > state.query.clock:
-        state = _step(stage, shard, state, upto, answer)
+        state = step(stage, shard, state, upto, answer)
     if ended:
         latest = {name: each.latest for name, each in state.clocks.items() if each.latest is not None}
         end = horizon(stage.plan, latest)
         if end is not None and end > state.query.clock:
-            state = _step(stage, shard, state, end, answer)
+            state = step(stage, shard, state, end, answer)
         state = replace(state, ended=True)
-    return state, [*_replies(stage, answer)]
+    return state
 
 
 def _arrive(
@@ -239,7 +246,7 @@ def _last(state: ShardState) -> int | None:
     return max((each.latest for each in state.clocks.values() if each.latest is not None), default=None)
 
 
-def _step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer) -> ShardState:
+def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer) -> ShardState:
     """One clock step of the query over what was waiting for it."""
     query = state.query
     if query.start is None and state.earliest is not None and state.earliest <= upto:
@@ -261,7 +268,7 @@ def _step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer
             if broken.height and reports:
                 answer.set_aside(feed.stream, broken.drop(BORN))
                 query.metrics.late_rows += broken.height
-            if stage.is_primary(number, shard):
+            if not stage.senders and stage.is_primary(number, shard):
                 counted += kept.height * _readers(stage, feed.name)
         else:
             closed += known
@@ -271,7 +278,10 @@ def _step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer
         rows[name] = changes
         counted += changes.height * _readers(stage, name) if shard == 0 else 0
     before = query.metrics.rows_in
-    answer.rows.append(query.advance(rows, upto))
+    if stage.onward is None:
+        answer.rows.append(query.advance(rows, upto))
+    else:
+        answer.exported.append(query.export(rows, upto, stage.exports))
     query.metrics.rows_in = before + counted
     return replace(state, waiting=tuple(waiting), closed=tuple(closed))
 
@@ -293,7 +303,8 @@ def _readers(stage: Stage, relation: str) -> int:
     return sum(isinstance(step, SourceStep) and step.relation == relation for step in stage.graph.steps)
 
 
-def _replies(stage: Stage, answer: Answer) -> list[Reply]:
+def replies_of(stage: Stage, answer: Answer) -> list[Reply]:
+    """A shard's answer as replies."""
     graph = stage.graph
     schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
     replies = [

@@ -12,9 +12,13 @@ from math import prod
 import polars as pl
 
 from headgate.kernels.keys import key_hash
+from headgate.model.scalar import Scalar
 from headgate.model.types import spark_name
-from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep
+from headgate.physical.fragments import fragment
+from headgate.physical.graph import ExchangeStep, OperatorGraph, SourceStep, Step
+from headgate.physical.narrowing import first_filter, kept_columns, narrowed
 from headgate.physical.partition import Routes
+from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Emit, StreamScan
 from headgate.safety.promise import Promise
@@ -46,6 +50,8 @@ class Feed:
     name: str
     stream: str
     columns: tuple[tuple[str, ...], ...]
+    predicate: Scalar | None = None
+    """Rows on which it is not TRUE are not sent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,23 @@ class Stage:
     tables: Mapping[str, pl.DataFrame]
     """Changes in order of time with `_born` and `_sign`; every shard has all of them."""
     clock: ClockOptions = ClockOptions()
+    senders: int = 0
+    """Shards of the stage before, whose answers this one reads; 0 if it reads streams."""
+    exports: tuple[int, ...] = ()
+    """The steps whose batches go on, one for each feed of the stage after."""
+    onward: Stage | None = None
+    """The stage that is answered, if it is not the sink."""
+    number: int = 1
+
+    @property
+    def chain(self) -> tuple[Stage, ...]:
+        """This stage and all after it."""
+        return (self,) if self.onward is None else (self, *self.onward.chain)
+
+    @property
+    def most_shards(self) -> int:
+        """Shards of the widest of them."""
+        return max(stage.shards for stage in self.chain)
 
     @property
     def shards(self) -> int:
@@ -96,37 +119,89 @@ class Stage:
         for stream in self.streams:
             columns = ", ".join(f"{each.name} {spark_name(each.type)}" for each in stream.columns)
             lines.append(f"stream {stream.name} ({columns}) by {stream.time} within {stream.slack} µs")
-        lines += [f"feed {feed.name} of {feed.stream} by {feed.columns}" for feed in self.feeds]
+        for feed in self.feeds:
+            where = "" if feed.predicate is None else f" where {feed.predicate.show()}"
+            lines.append(f"feed {feed.name} of {feed.stream} by {feed.columns}{where}")
         lines += [f"step {number}: {_described(step)}" for number, step in enumerate(self.graph.steps)]
         lines += [f"relies on {promise} of {promise.stream}" for promise in self.graph.promises]
-        lines.append(f"output {self.graph.output} {_shown(self.graph.emit)}")
-        return lines
+        if self.onward is None:
+            lines.append(f"output {self.graph.output} {_shown(self.graph.emit)}")
+            return lines
+        lines.append(f"sends {', '.join(f'step {number}' for number in self.exports)}")
+        return lines + [f"then {line}" for line in self.onward.description()]
 
     @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha256("\n".join(self.description()).encode()).hexdigest()[:16]
 
 
-def build_stage(
-    graph: OperatorGraph,
+def build_stages(
     plan: Emit,
-    routes: Routes,
+    staged: StagedPlan,
     tables: Mapping[str, pl.DataFrame],
     clock: ClockOptions,
+    *,
+    narrow: bool = False,
 ) -> Stage:
-    """The stage of a query's graph with its rows on the given routes."""
-    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
-    streams = tuple({scan.stream.name: scan.stream for scan in scans}.values())
+    """The first stage of a query, linked to those after it.
+
+    With `narrow`, only columns and rows that the query looks at reach the shards; late rows are then as narrow.
+    """
+    onward: Stage | None = None
+    graph, stages = staged.graph, staged.stages
+    for number in reversed(range(len(stages))):
+        planned = stages[number]
+        part = fragment(graph, planned.roots, planned.entering, first=number == 0)
+        assert part is not None, "a stage reads what does not reach it"
+        steps, feeds = _fed(part.steps, planned.routes)
+        scans = [node for node in plan.walk() if isinstance(node, StreamScan)] if number == 0 else []
+        read = {step.relation for step in steps if isinstance(step, SourceStep) and step.is_table}
+        onward = Stage(
+            replace(graph, steps=steps, promises=graph.promises if number == 0 else (), places={}),
+            plan,
+            tuple({scan.stream.name: scan.stream for scan in scans}.values()),
+            feeds,
+            planned.routes.shares,
+            {name: table for name, table in tables.items() if name in read},
+            clock,
+            senders=stages[number - 1].routes.shards if number else 0,
+            exports=() if onward is None else part.exports,
+            onward=onward,
+            number=number + 1,
+        )
+    assert onward is not None
+    return _narrow(onward) if narrow else onward
+
+
+def _narrow(stage: Stage) -> Stage:
+    """The stage without what it does not look at."""
+    promises = stage.graph.promises
+    found = narrowed(stage.graph.steps, stage.exports)
+    read: dict[str, set[str]] = {}
     feeds: list[Feed] = []
-    steps: list[KernelStep | SourceStep] = []
+    for feed in stage.feeds:
+        read.setdefault(feed.stream, set()).update(
+            found.columns[feed.name], (name for axis in feed.columns for name in axis)
+        )
+        promised = any(each.stream == feed.stream for each in promises)
+        predicate = None if promised else first_filter(found.steps, feed.name)
+        feeds.append(replace(feed, predicate=predicate))
+    streams = tuple(kept_columns(each, read[each.name], promises) for each in stage.streams)
+    return replace(stage, graph=replace(stage.graph, steps=found.steps), streams=streams, feeds=tuple(feeds))
+
+
+def _fed(steps: Sequence[Step], routes: Routes) -> tuple[tuple[Step, ...], tuple[Feed, ...]]:
+    """The steps with feeds as their sources, and these."""
+    feeds: list[Feed] = []
+    found: list[Step] = []
     number = -1
-    for step in graph.steps:
+    for step in steps:
         if not isinstance(step, SourceStep):
-            steps.append(step)
+            found.append(step)
             continue
         number += 1
         if step.is_table:
-            steps.append(step)
+            found.append(step)
             continue
         mine = {full: short for short, full in step.columns}
         columns = tuple(tuple(mine[name] for name in axis) for axis in routes.columns[number])
@@ -135,13 +210,14 @@ def build_stage(
             same = sum(f.stream == step.relation for f in feeds)
             feed = Feed(f"{step.relation}#{same}" if same else step.relation, step.relation, columns)
             feeds.append(feed)
-        steps.append(replace(step, relation=feed.name))
-    return Stage(
-        replace(graph, steps=tuple(steps)), plan, streams, tuple(feeds), routes.shares, dict(tables), clock
-    )
+        found.append(replace(step, relation=feed.name))
+    return tuple(found), tuple(feeds)
 
 
-def _described(step: KernelStep | SourceStep) -> str:
+def _described(step: Step) -> str:
+    if isinstance(step, ExchangeStep):
+        columns = ", ".join(f"{name} {dtype}" for name, dtype in step.schema.items())
+        return f"{step.relation} ({columns})"
     if isinstance(step, SourceStep):
         return f"{'table' if step.is_table else 'stream'} {step.relation} as {step.name}"
     return f"{step.operator}({', '.join(map(str, step.inputs))}) {_shown(step.kernel)}"

@@ -16,6 +16,7 @@ from headgate.model.types import is_timestamp
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef
+from headgate.plan.nodes import StreamScan
 from headgate.runtime.local.data import plain_type
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.spark import pipeline
@@ -76,7 +77,7 @@ class SparkWorkspace:
         pipeline.prepare_session(self.spark)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
-        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
+        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=True)
         return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
 
     def start(
@@ -95,11 +96,13 @@ class SparkWorkspace:
         """Starts a query into a sink; Spark's handle of it."""
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
-        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base)
+        # A folder gets late rows too, and whole ones.
+        narrow = not isinstance(sink, Path)
+        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
         fresh = claim(Path(checkpoint), stage) if checkpoint is not None else True
         aside = _aside(stage, chosen)
         aside.prepare(fresh=fresh)
-        with partitions(self.spark, stage.shards):
+        with partitions(self.spark, stage.most_shards):
             packed = self._packed(stage, base, aside)
             match sink:
                 case Path():
@@ -125,11 +128,13 @@ class SparkWorkspace:
     def _packed(self, stage: Stage, base: Path, aside: Aside) -> tuple[list[DataFrame], tuple[int, ...]]:
         """The streams of a stage, packed, and the labels of its shards."""
         labels = pipeline.labels_for(self.spark, stage)
+        # A file's columns may be known by their places, so it is read by the whole declaration.
+        scans = [node for node in stage.plan.walk() if isinstance(node, StreamScan)]
         packed = [
             pipeline.packed_frame(stage, stream.name, self.frames[stream.name], labels)
             if stream.name in self.frames
             else packed_stream(self.spark, stage, stream, base, labels, aside)
-            for stream in stage.streams
+            for stream in {scan.stream.name: scan.stream for scan in scans}.values()
         ]
         return packed, labels
 

@@ -101,7 +101,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
         ],
         end=True,
     )
-    with partitions(spark, stage.shards):
+    with partitions(spark, stage.most_shards):
         labels = pipeline.labels_for(spark, stage)
         packed = pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, Aside())
         return pipeline.rows(stage, [packed], labels)

@@ -61,7 +61,9 @@ def _packed_kafka(
     if stage.clock.future_us is not None:
         messages = messages.withColumn(NOW, current_timestamp())
     decoder = Decoder(stream, options, aside)
-    return messages.mapInArrow(_decoding(decoder, Packer(stage, stream), labels), TO_SHARD_DDL)
+    # Messages are read as they are declared; of their rows the stage may want less.
+    wanted = next(each for each in stage.streams if each.name == stream.name)
+    return messages.mapInArrow(_decoding(decoder, Packer(stage, wanted), labels), TO_SHARD_DDL)
 
 
 def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:

@@ -1,0 +1,101 @@
+"""Exchange: what the shards of one stage send to those of the next, in the same micro-batch.
+
+```
+shard 0 of stage 1 ─┬ rows for shard 0, clock 40 ──┬─ shard 0 of stage 2   both senders have answered up to 40,
+shard 1 of stage 1 ─┴ rows for shard 0, clock 40 ──┘                       so it does
+```
+
+A sender says how far it has answered, also where it has no rows to send; a receiver answers up to the earliest of
+its senders' clocks. What is meant for the sink (late rows, metrics) is passed on as it is by one shard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from headgate.model.time import BEGINNING
+from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.messages import Message, Reply
+from headgate.runtime.spark.placing import placed
+from headgate.runtime.spark.shard import Answer, ShardState, StreamClock, advance_streams, replies_of, step
+from headgate.runtime.spark.stage import Stage
+
+CLOCK = -2
+"""The feed of a message that says how far its sender has answered (`high`), and since when there are rows (`low`)."""
+RELAY = -3
+"""The feed of a message that is passed on: `blob` is its contents, `late` its kind, name and number of rows."""
+
+
+@dataclass
+class Outcome:
+    """What a shard says about a micro-batch: to the sink, and to shards of the next stage."""
+
+    replies: list[Reply] = field(default_factory=list)
+    sent: list[tuple[int, Message]] = field(default_factory=list)
+
+
+def advance(
+    stage: Stage, shard: int, state: ShardState, messages: Sequence[Message], now_ms: int | None
+) -> tuple[ShardState, Outcome]:
+    """A shard's state after a micro-batch, and what it says; `relay` adds what is said later."""
+    answer = Answer()
+    state = replace(state, query=state.query.fork())
+    if stage.senders:
+        state = _receive(stage, shard, state, messages, answer)
+    else:
+        state = advance_streams(stage, shard, state, messages, now_ms, answer)
+    outcome = Outcome(replies_of(stage, answer))
+    outcome.replies += [_relayed(each) for each in messages if each.feed == RELAY]
+    if stage.onward is not None:
+        outcome.sent += _sent(stage, shard, state, answer)
+    return state, outcome
+
+
+def relay(reply: Reply) -> tuple[int, Message]:
+    """A reply as a message to the first shard of the next stage, which passes it on."""
+    header = json.dumps([reply.kind, reply.name, reply.rows]).encode()
+    return 0, Message(RELAY, 0, 0, None, None, reply.blob, header)
+
+
+def _relayed(message: Message) -> Reply:
+    assert message.late is not None
+    assert message.blob is not None
+    kind, name, rows = json.loads(message.late)
+    return Reply(kind, name, rows, message.blob)
+
+
+def _sent(stage: Stage, shard: int, state: ShardState, answer: Answer) -> Iterator[tuple[int, Message]]:
+    """The messages of a sender: its rows by shard of the next stage, and to every shard its clock."""
+    onward = stage.onward
+    assert onward is not None
+    for feed, batches in enumerate(zip(*answer.exported, strict=True)):
+        for seq, batch in enumerate(batches):
+            if batch.height:
+                for targets, rows in placed(onward, feed, batch.frame):
+                    message = Message(feed, shard, seq, None, None, encode(rows))
+                    yield from ((target, message) for target in targets)
+    if state.query.clock > BEGINNING:
+        clock = Message(CLOCK, shard, 0, state.query.start, state.query.clock, None)
+        yield from ((target, clock) for target in range(onward.shards))
+
+
+def _receive(
+    stage: Stage, shard: int, state: ShardState, messages: Sequence[Message], answer: Answer
+) -> ShardState:
+    """The state after all that came from the stage before."""
+    waiting, clocks, starts = list(state.waiting), dict(state.clocks), [state.earliest]
+    for message in sorted(messages, key=lambda each: (each.feed, each.part, each.seq)):
+        if message.feed == CLOCK:
+            clocks[str(message.part)] = StreamClock(message.high)
+            starts.append(message.low)
+        elif message.feed >= 0 and message.blob is not None:
+            waiting[message.feed] = waiting[message.feed].adding(decode(message.blob))
+    earliest = min((each for each in starts if each is not None), default=None)
+    state = replace(state, waiting=tuple(waiting), clocks=clocks, earliest=earliest)
+    heard = [each.latest for each in clocks.values()]
+    upto = min((each for each in heard if each is not None), default=None)
+    if upto is None or None in heard or upto <= state.query.clock:
+        return state
+    return step(stage, shard, state, upto, answer)
