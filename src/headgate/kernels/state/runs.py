@@ -71,7 +71,9 @@ class Runs:
             if run.deaths.last <= upto:
                 continue
             dead = run.dead_share(upto)
-            if dead > 0.5 or (dead > 0 and run.height <= _SMALL):
+            # What this step has built is not written yet: whatever it loses now need not be.
+            most = 0.2 if run.built == upto else 0.5
+            if dead > most or (dead > 0 and run.height <= _SMALL):
                 alive = Run.merged([run], upto, upto)
                 if alive is not None:
                     runs.append(alive)
