@@ -121,7 +121,13 @@ class Session:
         self.catalog = self.local.add_table(self.catalog, name, data, retroactive=retroactive)
 
     def table_changes(self, name: str, data: Any, *, time: str, op: str) -> None:
-        """Feeds a declared table by a change stream: `op` is "+" or "-", `time` the instant of the change."""
+        """Feeds a declared table by a change stream: `op` is "+" or "-", `time` the instant of the change.
+
+        `data` is a streaming DataFrame of Spark's, or rows as `stream` takes them.
+        """
+        if _is_spark(data):
+            self.on_spark.add_table_changes(self.catalog, name, data, time=time, op=op)
+            return
         self.local.add_table_changes(self.catalog, name, data, time=time, op=op)
 
     def run(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, Result]:

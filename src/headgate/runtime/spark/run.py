@@ -19,15 +19,17 @@ from pyspark.sql import SparkSession
 from headgate.model.errors import InputError, SetupError, UnsupportedError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.lower import Strategy
-from headgate.physical.stages import cut
+from headgate.physical.stages import cut, ways
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
 from headgate.runtime.sinks.address import Sink, sink_at
+from headgate.runtime.sources.changes import ChangeStream, change_stream
 from headgate.runtime.sources.tables import read_table
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import TABLE, Aside, publish
+from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.cluster import cores, first_line, translated
 from headgate.runtime.spark.delivery import delivery
@@ -72,19 +74,34 @@ def make_stage(
     tables: Mapping[str, pl.DataFrame],
     base: Path,
     narrow: bool = False,
+    changes: Mapping[str, ChangeStream] | None = None,
 ) -> Stage:
-    """A query's first stage; RefusedError if it is not proven bounded."""
+    """A query's first stage; RefusedError if it is not proven bounded.
+
+    `changes` are streams of changes by table, besides those that tables are declared with.
+    """
     ready = runnable(query, optimized, allow_unbounded=options.allow_unbounded, strategy=options.strategy)
-    given = dict(tables)
+    used, told = dict(tables), dict(changes or {})
     for table in used_tables([ready]):
-        if table.name not in given:
-            given[table.name] = _read_table(table, base, options)
-    used = {table.name: given[table.name] for table in used_tables([ready])}
-    staged = cut(ready.graph, optimized.best, shards)
+        declared = None if table.name in used or table.name in told else change_stream(table)
+        if declared is not None:
+            told[table.name] = declared
+        if table.name not in used and table.name not in told:
+            used[table.name] = _read_table(table, base, options)
+    read = [table.name for table in used_tables([ready])]
+    streamed = [told[name] for name in read if name in told]
+    # All shards hear of a table's changes, which only the first stage reads.
+    staged = (
+        next(ways(ready.graph, optimized.best, shards))
+        if streamed
+        else cut(ready.graph, optimized.best, shards)
+    )
+    inputs = [*used_streams([ready]), *(each.stream for each in streamed)]
     # Partitions of other sources have no order among each other.
-    ordered = options.ordered and all(is_file(each) or each.source is None for each in used_streams([ready]))
+    ordered = options.ordered and all(is_file(each) or each.source is None for each in inputs)
     clock = ClockOptions(ordered, options.idle_ms, options.future_us)
-    stage = build_stages(ready.plan, staged, used, clock, narrow=narrow)
+    static = {name: used[name] for name in read if name not in told}
+    stage = with_changes(build_stages(ready.plan, staged, static, clock, narrow=narrow), streamed)
     for stream in stage.streams:
         require_time(stream)
     return stage

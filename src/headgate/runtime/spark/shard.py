@@ -25,6 +25,7 @@ from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.lower import horizon
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
+from headgate.runtime.sources.changes import signed
 from headgate.runtime.sources.kept_promises import KeptPromises, PromiseState
 from headgate.runtime.spark.compact import decode, encode
 from headgate.runtime.spark.messages import END, Message, Reply
@@ -154,11 +155,11 @@ def advance_streams(
         mine = [each for each in messages if each.feed in feeds]
         state = _arrive(stage, shard, state, stream.name, mine, now_ms, answer)
     ended = any(message.feed == END for message in messages)
-    upto = _last(state) if ended else _safe(stage, state, now_ms)
+    upto = _last(stage, state) if ended else _safe(stage, state, now_ms)
     if upto is not None and upto > state.query.clock:
         state = step(stage, shard, state, upto, answer)
     if ended:
-        latest = {name: each.latest for name, each in state.clocks.items() if each.latest is not None}
+        latest = _latest(stage, state)
         end = horizon(stage.plan, latest)
         if end is not None and end > state.query.clock:
             state = step(stage, shard, state, end, answer)
@@ -207,7 +208,7 @@ def _arrive(
                         answer.set_aside(stream, late.drop(BORN))
                         metrics.late_rows += late.height
                 waiting[message.feed] = waiting[message.feed].adding(frame)
-            if message.high >= bound:
+            if message.high >= bound and not stage.is_changes(stream):
                 opening = max(message.low, bound)
                 earliest = opening if earliest is None else min(earliest, opening)
             latest = message.high if latest is None else max(latest, message.high)
@@ -232,7 +233,7 @@ def _safe(stage: Stage, state: ShardState, now_ms: int | None) -> int | None:
         if clock.latest is None:
             return None
         clocks.append(clock.latest - stream.slack)
-    return min(clocks) - 1 if clocks else _last(state)
+    return min(clocks) - 1 if clocks else _last(stage, state)
 
 
 def _is_idle(stage: Stage, clock: StreamClock, now_ms: int | None) -> bool:
@@ -242,8 +243,17 @@ def _is_idle(stage: Stage, clock: StreamClock, now_ms: int | None) -> bool:
     return now_ms - clock.seen > timeout
 
 
-def _last(state: ShardState) -> int | None:
-    return max((each.latest for each in state.clocks.values() if each.latest is not None), default=None)
+def _last(stage: Stage, state: ShardState) -> int | None:
+    return max(_latest(stage, state).values(), default=None)
+
+
+def _latest(stage: Stage, state: ShardState) -> dict[str, int]:
+    """The largest instant of each stream that has had rows."""
+    return {
+        name: each.latest
+        for name, each in state.clocks.items()
+        if each.latest is not None and not stage.is_changes(name)
+    }
 
 
 def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer) -> ShardState:
@@ -263,7 +273,7 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
         if ready is not None:
             kept, broken, heard = _sift(promises, known, ready)
             closed += heard
-            rows[feed.name] = kept
+            rows[feed.name] = kept if feed.op is None else signed(kept, feed.op, feed.name)
             reports = number == stage.feeds_of(feed.stream)[0] and stage.is_primary(number, shard)
             if broken.height and reports:
                 answer.set_aside(feed.stream, broken.drop(BORN))

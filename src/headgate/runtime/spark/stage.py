@@ -52,6 +52,8 @@ class Feed:
     columns: tuple[tuple[str, ...], ...]
     predicate: Scalar | None = None
     """Rows on which it is not TRUE are not sent."""
+    op: str | None = None
+    """For changes of a table: the column that says whether a row comes or goes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +100,10 @@ class Stage:
         """The numbers of a stream's feeds; the first one answers for late rows."""
         return [number for number, feed in enumerate(self.feeds) if feed.stream == stream]
 
+    def is_changes(self, stream: str) -> bool:
+        """Whether a stream tells the changes of a table; it then moves no window and begins nothing."""
+        return any(feed.stream == stream and feed.op is not None for feed in self.feeds)
+
     def promises_on(self, feed: int) -> list[Promise]:
         """The promises of a feed's stream that the query relies on."""
         return [each for each in self.graph.promises if each.stream == self.feeds[feed].stream]
@@ -121,6 +127,7 @@ class Stage:
             lines.append(f"stream {stream.name} ({columns}) by {stream.time} within {stream.slack} µs")
         for feed in self.feeds:
             where = "" if feed.predicate is None else f" where {feed.predicate.show()}"
+            where += "" if feed.op is None else f" as changes by {feed.op}"
             lines.append(f"feed {feed.name} of {feed.stream} by {feed.columns}{where}")
         lines += [f"step {number}: {_described(step)}" for number, step in enumerate(self.graph.steps)]
         lines += [f"relies on {promise} of {promise.stream}" for promise in self.graph.promises]

@@ -15,10 +15,11 @@ from headgate.model.schema import Column
 from headgate.model.types import is_timestamp
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
-from headgate.plan.catalog import Catalog, StreamDef
+from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.plan.nodes import StreamScan
 from headgate.runtime.local.data import plain_type
 from headgate.runtime.sinks.kafka import KafkaTopic
+from headgate.runtime.sources.changes import ChangeStream, changes_of
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim
@@ -36,6 +37,8 @@ class SparkWorkspace:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.frames: dict[str, DataFrame] = {}
+        self.changes: dict[str, ChangeStream] = {}
+        """By table, whose changes are among the frames."""
 
     def add_stream(
         self, catalog: Catalog, name: str, data: DataFrame, *, time: str | None, slack: int
@@ -54,15 +57,34 @@ class SparkWorkspace:
             catalog = catalog.with_definition(found)
         if not isinstance(found, StreamDef):
             raise NameResolutionError(f"{name} is not a stream")
-        have = {column.casefold() for column in data.columns}
-        missing = [column.name for column in found.columns if column.name.casefold() not in have]
-        if missing:
-            raise InputError(
-                f"the DataFrame for stream {name} has no column {missing[0]}",
-                remedy=f"it has {', '.join(data.columns)}",
-            )
+        self._require(data, found, f"stream {name}")
         self.frames[found.name] = data
         return catalog
+
+    def add_table_changes(self, catalog: Catalog, name: str, data: DataFrame, *, time: str, op: str) -> None:
+        """Feeds a declared table by a streaming DataFrame of its changes."""
+        found = catalog.find(name)
+        if not isinstance(found, TableDef):
+            raise NameResolutionError(f"{name} is not a table", remedy="declare it with CREATE TABLE first")
+        changes = changes_of(found, time, op)
+        self._require(data, changes.stream, f"changes of table {name}")
+        self.frames[found.name], self.changes[found.name] = data, changes
+
+    @staticmethod
+    def _require(data: DataFrame, stream: StreamDef, what: str) -> None:
+        """Raises InputError unless a DataFrame is a streaming one with the columns of a stream."""
+        if not data.isStreaming:
+            raise InputError(
+                f"the DataFrame for {what} is not a streaming one",
+                remedy="read it with spark.readStream, or use session.table for rows that do not change",
+            )
+        have = {column.casefold() for column in data.columns}
+        missing = [column.name for column in stream.columns if column.name.casefold() not in have]
+        if missing:
+            raise InputError(
+                f"the DataFrame for {what} has no column {missing[0]}",
+                remedy=f"it has {', '.join(data.columns)}",
+            )
 
     def to_df(
         self,
@@ -77,7 +99,16 @@ class SparkWorkspace:
         pipeline.prepare_session(self.spark)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
-        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=True)
+        stage = make_stage(
+            query,
+            optimized,
+            chosen,
+            shards=shards,
+            tables=tables,
+            base=base,
+            narrow=True,
+            changes=self.changes,
+        )
         return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
 
     def start(
@@ -98,7 +129,16 @@ class SparkWorkspace:
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         # A folder gets late rows too, and whole ones.
         narrow = not isinstance(sink, Path)
-        stage = make_stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
+        stage = make_stage(
+            query,
+            optimized,
+            chosen,
+            shards=shards,
+            tables=tables,
+            base=base,
+            narrow=narrow,
+            changes=self.changes,
+        )
         fresh = claim(Path(checkpoint), stage) if checkpoint is not None else True
         aside = _aside(stage, chosen)
         aside.prepare(fresh=fresh)
@@ -129,12 +169,13 @@ class SparkWorkspace:
         """The streams of a stage, packed, and the labels of its shards."""
         labels = pipeline.labels_for(self.spark, stage)
         # A file's columns may be known by their places, so it is read by the whole declaration.
-        scans = [node for node in stage.plan.walk() if isinstance(node, StreamScan)]
+        scans = [node.stream for node in stage.plan.walk() if isinstance(node, StreamScan)]
+        scans += [each for each in stage.streams if stage.is_changes(each.name)]
         packed = [
             pipeline.packed_frame(stage, stream.name, self.frames[stream.name], labels)
             if stream.name in self.frames
             else packed_stream(self.spark, stage, stream, base, labels, aside)
-            for stream in {scan.stream.name: scan.stream for scan in scans}.values()
+            for stream in {scan.name: scan for scan in scans}.values()
         ]
         return packed, labels
 
