@@ -81,6 +81,20 @@ def test_a_second_copy_has_the_same_id(spark: Any) -> None:
     assert [each.key for each in first] == [None] * 3
 
 
+def test_a_micro_batch_that_comes_again_adds_what_is_missing(
+    spark: Any, kafka: KafkaServer, topic: str, tmp_path: Path
+) -> None:
+    sink = hg.KafkaTopic(kafka.address, topic, ("n",)).beside(tmp_path)
+    rows = spark.createDataFrame([(n,) for n in (1, 1, 2, 3)], "n int").coalesce(1)
+    sink(rows.limit(1), 0)
+    # A crash after two of four messages, then the whole micro-batch, once and again.
+    for part in (rows.limit(2), rows, rows):
+        sink(part.coalesce(1), 1)
+    found = kafka.messages(topic)
+    assert sorted(json.loads(each.value)["n"] for each in found) == [1, 1, 1, 2, 3]
+    assert len({identity(each) for each in found}) == 5
+
+
 def test_a_topic_that_does_not_exist(spark: Any, kafka: KafkaServer, topic: str, tmp_path: Path) -> None:
     query = "CREATE QUERY q AS SELECT ISTREAM(item) FROM s [NOW];"
     with pytest.raises(InputError, match=f"there is no topic {topic}x"):

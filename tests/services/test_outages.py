@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import polars as pl
 import psycopg
 import pytest
 from tests.services.conftest import PostgresServer
@@ -127,3 +129,33 @@ def test_the_command_reads_and_writes_topics(
     assert done.returncode == 2
     assert "there is no topic out-" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_stream_waits_for_its_server(spark: Any, kafka: KafkaServer, text: str, tmp_path: Path) -> None:
+    session = Session(spark)
+    session.sql(
+        text.replace("SELECT k, COUNT(*) AS n FROM", "SELECT ISTREAM(ts, k) FROM").replace("GROUP BY k", "")
+    )
+    topic = text.partition("subscribe '")[2].partition("'")[0]
+    handle = session.query("q").start(tmp_path / "out", checkpoint=tmp_path / "state", shards=1)
+
+    def until(rows: int) -> list[Any]:
+        for _ in range(600):
+            files = sorted((tmp_path / "out" / "q").glob("*.parquet"))
+            found = [row for file in files for row in pl.read_parquet(file).select("ts", "k").rows()]
+            if len(found) >= rows or not handle.isActive:
+                break
+            time.sleep(0.2)
+        return sorted(found)
+
+    try:
+        assert len(until(19)) == 19
+        kafka.stop()
+        time.sleep(10)
+        kafka.start()
+        kafka.send(topic, values(20, 40))
+        # The last row waits for the clock to pass it.
+        assert [ts.second for ts, _ in until(39)] == list(range(39))
+        assert handle.exception() is None
+    finally:
+        handle.stop()

@@ -6,15 +6,18 @@ value    {"item": "anvil", "bids": 3, "_time": "2026-…", "_op": "+"}
 headers  headgate-query wanted · headgate-batch 7 · headgate-id <run>-7-0-0-3f2a…
 ```
 
-Kafka may get a message twice: when Spark tries a task again, or a micro-batch after a crash. Both copies have the
-same `headgate-id`, made of the run, the micro-batch, the shard, the row and its number among equal rows, and no other
-message has it; a consumer that remembers the ids of the last micro-batch sees every message once.
+A message has a `headgate-id`, made of the run, the micro-batch, the shard, the row and its number among equal rows,
+and no other message has it. Before a micro-batch is written, the ends of the topic's partitions are noted in the
+checkpoint; a micro-batch that comes again after a crash finds the note, reads what is behind it, and writes only what
+is not there. Where Spark tries a task again within a micro-batch, messages may still be there twice: with one id.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -24,8 +27,9 @@ from headgate.model.errors import InputError
 from headgate.model.suggest import did_you_mean
 from headgate.runtime.output import OP, TIME
 
-NUMBER = "_headgate_number"
+NUMBER, IDENTITY = "_headgate_number", "_headgate_id"
 SERVERS = "kafka.bootstrap.servers"
+_ID_HEADER = "headgate-id"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC", "ignoreNullFields": "false"}
 
 
@@ -42,6 +46,8 @@ class KafkaTopic:
     topic: str
     key: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    notes: Path | None = field(default=None, repr=False)
+    """A folder of the checkpoint, if there is one."""
     checked: bool = field(default=False, repr=False)
 
     @staticmethod
@@ -64,8 +70,38 @@ class KafkaTopic:
             self._check(spark, rows.columns)
         run = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
         messages = as_messages(rows, batch, run, self.key)
-        given = {**self.options, SERVERS: self.servers, "topic": self.topic, "includeHeaders": "true"}
-        messages.write.format("kafka").options(**given).save()
+        reached = {**self.options, SERVERS: self.servers}
+        if self.notes is not None:
+            messages = self._missing(spark, messages, batch, reached)
+        given = {**reached, "topic": self.topic, "includeHeaders": "true"}
+        messages.drop(IDENTITY).write.format("kafka").options(**given).save()
+
+    def beside(self, checkpoint: Path) -> KafkaTopic:
+        """The same sink with its notes in a checkpoint."""
+        return replace(self, notes=checkpoint / "headgate" / "kafka")
+
+    def _missing(self, spark: Any, messages: Any, batch: int, reached: Mapping[str, str]) -> Any:
+        """The messages of a micro-batch without those that an earlier attempt has written."""
+        from pyspark.sql import functions as f
+
+        from headgate.runtime.spark.sources.kafka import ends_of
+
+        assert self.notes is not None
+        note = self.notes / f"{batch}.json"
+        if not note.exists():
+            self.notes.mkdir(parents=True, exist_ok=True)
+            beside = note.with_suffix(".part")
+            beside.write_text(json.dumps({self.topic: ends_of(spark, self.topic, reached)}))
+            beside.replace(note)
+            for old in self.notes.glob("*.json"):
+                if old.stem.isdecimal() and int(old.stem) < batch - 1:
+                    old.unlink()
+            return messages
+        window = {"subscribe": self.topic, "startingOffsets": note.read_text(), "includeHeaders": "true"}
+        found = spark.read.format("kafka").options(**reached, **window).load()
+        header = f.filter("headers", lambda each: each["key"] == _ID_HEADER)[0]["value"]
+        written = found.select(header.cast("string").alias(IDENTITY)).where(f.col(IDENTITY).isNotNull())
+        return messages.join(f.broadcast(written.distinct()), IDENTITY, "left_anti")
 
     def _check(self, spark: Any, columns: list[str]) -> None:
         """Raises InputError if a column of the key, or the topic, is not there."""
@@ -83,7 +119,7 @@ class KafkaTopic:
 
 
 def as_messages(rows: Any, batch: int, run: str, key: tuple[str, ...]) -> Any:
-    """Rows of a query's output as messages: key, value and headers."""
+    """Rows of a query's output as messages: key, value and headers, and the id beside them."""
     from pyspark.sql import functions as f
 
     quoted = {each: f.col(f"`{each.replace('`', '``')}`") for each in rows.columns}
@@ -110,12 +146,13 @@ def as_messages(rows: Any, batch: int, run: str, key: tuple[str, ...]) -> Any:
         f.col(NUMBER),
         f.substring(f.sha2(f.col("value"), 256), 1, 16),
     )
-    headers = {"headgate-batch": f.lit(str(batch)), "headgate-id": identity}
+    made = made.withColumn(IDENTITY, identity)
+    headers = {"headgate-batch": f.lit(str(batch)), _ID_HEADER: f.col(IDENTITY)}
     listed = [
         f.struct(f.lit(name).alias("key"), text.cast("binary").alias("value"))
         for name, text in headers.items()
     ]
-    return made.select("key", "value", f.array(*listed).alias("headers"))
+    return made.select("key", "value", f.array(*listed).alias("headers"), IDENTITY)
 
 
 def _with_number(schema: Any) -> Any:

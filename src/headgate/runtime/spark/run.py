@@ -25,6 +25,7 @@ from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
 from headgate.runtime.sinks.address import Sink, sink_at
+from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, change_stream
 from headgate.runtime.sources.tables import read_table
 from headgate.runtime.spark import pipeline
@@ -293,6 +294,7 @@ def _runs(
             files = [each for each in stage.streams if is_file(each)]
             log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
             sink = None if place.to is None else sink_at(place.to, stage.graph.query)
+            sink = sink.beside(checkpoint) if isinstance(sink, KafkaTopic) else sink
             runs.append(_Run(stage, base, checkpoint, log, folder, sink))
         yield runs
 

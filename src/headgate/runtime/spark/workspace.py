@@ -139,6 +139,10 @@ class SparkWorkspace:
             narrow=narrow,
             changes=self.changes,
         )
+        if sink == "kafka":
+            sink, sink_options = KafkaTopic.of(sink_options or {}), None
+        if isinstance(sink, KafkaTopic) and checkpoint is not None:
+            sink = sink.beside(Path(checkpoint))
         fresh = claim(Path(checkpoint), stage) if checkpoint is not None else True
         aside = _aside(stage, chosen)
         aside.prepare(fresh=fresh)
@@ -151,9 +155,6 @@ class SparkWorkspace:
                     )
                     folder.prepare(fresh=fresh, overwrite=False)
                     writer = pipeline.answers(stage, *packed).writeStream.foreachBatch(folder.write)
-                case "kafka":
-                    sent, sink_options = KafkaTopic.of(sink_options or {}), None
-                    writer = pipeline.rows(stage, *packed).writeStream.foreachBatch(sent)
                 case str():
                     writer = pipeline.rows(stage, *packed).writeStream.format(sink)
                 case _:

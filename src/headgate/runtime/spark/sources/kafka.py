@@ -127,10 +127,7 @@ def require_topics(spark: SparkSession, name: str, options: KafkaOptions) -> Non
 def require_topic(spark: SparkSession, topic: str, options: Mapping[str, str], reader: str = "") -> None:
     """Raises InputError if a topic is not there, SetupError if no server answers."""
     jvm: Any = spark._jvm
-    settings = jvm.java.util.Properties()
-    given = {key[len("kafka.") :]: value for key, value in options.items() if key.startswith("kafka.")}
-    for key, value in {"default.api.timeout.ms": _ANSWER_MS, "request.timeout.ms": 10_000, **given}.items():
-        settings.put(key, str(value))
+    settings = _client(jvm, options)
     servers = options[SERVERS]
     try:
         client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
@@ -150,6 +147,32 @@ def require_topic(spark: SparkSession, topic: str, options: Mapping[str, str], r
             f"{reader}there is no topic {topic} at {servers}",
             remedy=did_you_mean(topic, known) or "create it first",
         )
+
+
+def ends_of(spark: SparkSession, topic: str, options: Mapping[str, str]) -> dict[str, int]:
+    """By partition, the offset that the next message of a topic will get."""
+    jvm: Any = spark._jvm
+    settings = _client(jvm, options)
+    for each in ("key", "value"):
+        settings.put(f"{each}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer")
+    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+    try:
+        places = jvm.java.util.ArrayList()
+        for each in consumer.partitionsFor(topic):
+            places.add(jvm.org.apache.kafka.common.TopicPartition(topic, each.partition()))
+        ends = consumer.endOffsets(places)
+        return {str(place.partition()): int(ends[place]) for place in places}
+    finally:
+        consumer.close()
+
+
+def _client(jvm: Any, options: Mapping[str, str]) -> Any:
+    """The properties of a Kafka client in Spark's process."""
+    settings = jvm.java.util.Properties()
+    given = {key[len("kafka.") :]: value for key, value in options.items() if key.startswith("kafka.")}
+    for key, value in {"default.api.timeout.ms": _ANSWER_MS, "request.timeout.ms": 10_000, **given}.items():
+        settings.put(key, str(value))
+    return settings
 
 
 def _reason(error: Exception) -> str:
