@@ -24,7 +24,8 @@ from headgate.model.errors import HeadgateError, InputError, NameResolutionError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
-from headgate.optimize.optimize import Optimized, optimize
+from headgate.optimize.kept import with_kept
+from headgate.optimize.optimize import Optimized, OptimizedPlan, optimize
 from headgate.optimize.statistics import Statistics, read_statistics
 from headgate.optimize.tree_cost import tree_cost
 from headgate.optimize.window_length import suggest_length
@@ -37,7 +38,7 @@ from headgate.plan.patterns import label
 from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
-from headgate.safety.gate import admit
+from headgate.safety.gate import admit, examine
 from headgate.safety.join_graph import join_graphs
 from headgate.safety.join_plans import JoinPlans, join_plans
 from headgate.safety.punctuation.plans import Cost
@@ -257,9 +258,14 @@ class Query:
         return replace(self.judged, fixes=self.fixes, plan_note=note)
 
     @cached_property
+    def kept(self) -> OptimizedPlan:
+        """The plan that would run, with the states that it has because of what the gate found."""
+        return with_kept(self.optimized.best, self.optimized.judgement.methods, self.statistics)
+
+    @cached_property
     def join_plans(self) -> tuple[JoinPlans, ...]:
         """For each join that forgets by promise, which plans could, and which promises it needs."""
-        best, methods = self.optimized.best, self.optimized.judgement.methods
+        best, methods = self.kept, self.optimized.judgement.methods
         edges = best.estimates.edges
 
         def cost(node: Join) -> Cost:
@@ -271,7 +277,7 @@ class Query:
     def checked(self) -> Checked:
         """The verdict with the graphs of the joins, and the sizes of the states if rates were given."""
         best = self.optimized.best
-        sizes = measure_sizes(best, assumed=False) if self.statistics.given else None
+        sizes = measure_sizes(self.kept, assumed=False) if self.statistics.given else None
         return Checked(self.check(), join_graphs(best.plan), sizes, plans=self.join_plans)
 
     def witness(self, count: int) -> Shown | None:
@@ -360,10 +366,12 @@ class Query:
 
     def explain(self, *, alternatives: bool = False, shards: int | None = None) -> Explanation:
         """The plan, with the update pattern and the state of every operator, and its stages on `shards` of Spark."""
-        described = [
-            describe_query(self.name, each, assumed=not self.statistics.given)
-            for each in self.optimized.compared
+        others = self.optimized.compared[1:] if alternatives else ()
+        plans = [
+            self.kept,
+            *(with_kept(each, examine(self.name, each.plan).methods, self.statistics) for each in others),
         ]
+        described = [describe_query(self.name, each, assumed=not self.statistics.given) for each in plans]
         stages: tuple[tuple[StageDescription, ...], ...] = ()
         if shards is not None:
             from headgate.physical.stages import cut

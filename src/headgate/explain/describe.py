@@ -108,6 +108,7 @@ def state_as_dict(state: StateChoice | None) -> dict[str, Any] | None:
                 "partitions": stored.partitions,
                 "rows": _rounded(stored.rows),
                 "bytes": _rounded(stored.bytes),
+                "forgets": stored.forgets,
             }
             for stored in state.stored
         ],

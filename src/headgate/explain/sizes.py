@@ -13,7 +13,7 @@ from headgate.plan.nodes import Distinct, Emit, Node
 
 @dataclass(frozen=True)
 class Term:
-    """One state: rows and bytes, None if no window says how many rows stay."""
+    """One state: rows and bytes, None if nothing says how many rows stay."""
 
     operator: str
     stream: str
@@ -70,7 +70,7 @@ def measure_sizes(optimized: OptimizedPlan, *, assumed: bool) -> Sizes:
     for node, choice in optimized.states.items():
         operator = node.kind.lower() if isinstance(node, Emit) else type(node).__name__.lower()
         for place, stored in enumerate(choice.stored):
-            own = node.inputs[place if len(choice.stored) == len(node.inputs) else -1]
+            own = node.inputs[place if place < len(node.inputs) <= len(choice.stored) else -1]
             formula = _formula(node, stored, optimized.estimates.edges[own].rate)
             terms.append(Term(operator, stored.input, stored.rows, stored.bytes, formula))
     return Sizes(tuple(terms), assumed)
@@ -79,9 +79,11 @@ def measure_sizes(optimized: OptimizedPlan, *, assumed: bool) -> Sizes:
 def _formula(node: Node, stored: StoredInput, rate: float) -> str:
     rows, size = stored.rows, stored.bytes
     if rows is None or size is None:
-        return "no window says how many rows stay, and rates alone do not"
+        return "nothing says how many rows stay, and rates alone do not"
     each = f"{size / rows:,.0f} bytes" if rows else "0 bytes"
-    found = f"{rows:,.0f} rows × {each} = {shown_bytes(size)}"
+    found = f"{rows:,.0f} {'row' if rows == 1 else 'rows'} × {each} = {shown_bytes(size)}"
+    if stored.formula:
+        return f"{stored.formula}, at most {found}" if stored.at_most else f"{stored.formula} = {found}"
     if stored.structure == "table":
         return f"the table, {found}"
     if isinstance(node, Distinct):

@@ -63,8 +63,14 @@ class Estimates:
     """Whether rates were given rather than assumed."""
 
 
-def estimate(plan: Node, statistics: Statistics) -> Estimates:
-    """Estimates for a whole plan, bottom-up."""
+def estimate(
+    plan: Node, statistics: Statistics, held: Mapping[Node, tuple[float | None, bool]] | None = None
+) -> Estimates:
+    """Estimates for a whole plan, bottom-up.
+
+    `held` says of some edges how many rows of them are kept (None: as estimated) and whether that is bounded, because
+    something else than a window says so.
+    """
     edges: dict[Node, Estimate] = {}
     orders: dict[Join, OrderChoice] = {}
     for node in reversed(list(plan.walk())):
@@ -73,6 +79,10 @@ def estimate(plan: Node, statistics: Statistics) -> Estimates:
             choice = choose_order(join_inputs(node, inputs))
             orders[node] = choice
         edges[node] = _within_reason(_estimate(node, inputs, statistics))
+        if held is not None and node in held:
+            rows, bounded = held[node]
+            kept = edges[node].rows if rows is None else min(rows, LARGEST)
+            edges[node] = replace(edges[node], rows=kept, bounded=bounded)
     return Estimates(edges, orders, statistics.given)
 
 

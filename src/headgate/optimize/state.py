@@ -46,10 +46,19 @@ class StoredInput:
     rows: float | None
     bytes: float | None
     partitions: int | None = None
+    forgets: str = ""
+    """What lets its rows go, if it is not a window."""
+    formula: str = ""
+    """How the number of rows was found, if it is not a rate times a time."""
+    at_most: bool = False
+    """Whether there can never be more rows, rather than about so many."""
 
     def show(self) -> str:
         name = f"{self.structure}({self.partitions})" if self.partitions else self.structure
-        return f"{name} {_amount(self.rows)}"
+        amount = _amount(self.rows)
+        if self.at_most and self.rows is not None:
+            amount = f"≤{self.rows:,.0f} {'row' if self.rows == 1 else 'rows'}"
+        return f"{name} {amount}{f' {self.forgets}' if self.forgets else ''}"
 
 
 @dataclass(frozen=True)

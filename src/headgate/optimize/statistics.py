@@ -16,6 +16,8 @@ from headgate.plan.catalog import Catalog, QueryDef
 DEFAULT_RATE = 1.0
 DEFAULT_DISTINCT = 1000.0
 DEFAULT_TABLE_ROWS = 10_000.0
+DEFAULT_CLOSES = 600.0
+"""Seconds until a value is closed, where nothing is known of it."""
 _LARGEST = 1e15
 HORIZON = 3600.0
 """Seconds of history that an unbounded input is costed with; its state is still reported as unbounded."""
@@ -23,11 +25,15 @@ HORIZON = 3600.0
 
 @dataclass(frozen=True)
 class StreamStatistics:
-    """Rows per second and distinct values per column (by case-folded name); for a table, its rows."""
+    """Rows per second and distinct values per column (by case-folded name); for a table, its rows.
+
+    `closes` says for a column how many seconds a row that waits for one of its values to be closed has to wait.
+    """
 
     rate: float = DEFAULT_RATE
     distinct: Mapping[str, float] = field(default_factory=dict)
     rows: float = DEFAULT_TABLE_ROWS
+    closes: Mapping[str, float] = field(default_factory=dict)
 
     def distinct_of(self, column: str) -> float:
         return self.distinct.get(column.casefold(), DEFAULT_DISTINCT)
@@ -57,25 +63,32 @@ def read_statistics(text: str, name: str, catalog: Catalog) -> Statistics:
             remedy = did_you_mean(str(stream), [d.name for d in known.values()])
             raise InputError(f"{name}: {where}: no such stream or table", remedy=remedy)
         entry = _mapping(given, name, where)
-        unknown = set(entry) - {"rate", "distinct", "rows"}
+        unknown = set(entry) - {"rate", "distinct", "rows", "closes"}
         if unknown:
             raise InputError(
                 f"{name}: {where}: unknown entry {sorted(map(str, unknown))[0]}",
-                remedy="entries are rate, distinct and, for tables, rows",
+                remedy="entries are rate, distinct, closes and, for tables, rows",
             )
-        columns = {column.name.casefold() for column in definition.columns}
-        distinct: dict[str, float] = {}
-        for column, count in _mapping(entry.get("distinct", {}), name, f"{where}.distinct").items():
-            if str(column).casefold() not in columns:
-                remedy = did_you_mean(str(column), [c.name for c in definition.columns])
-                raise InputError(f"{name}: {where}.distinct.{column}: no such column", remedy=remedy)
-            distinct[str(column).casefold()] = _number(count, name, f"{where}.distinct.{column}", least=1)
+        columns = [column.name for column in definition.columns]
         found[str(stream).casefold()] = StreamStatistics(
             rate=_number(entry.get("rate", DEFAULT_RATE), name, f"{where}.rate", least=0),
-            distinct=distinct,
+            distinct=_by_column(entry.get("distinct"), name, f"{where}.distinct", columns, least=1),
             rows=_number(entry.get("rows", DEFAULT_TABLE_ROWS), name, f"{where}.rows", least=0),
+            closes=_by_column(entry.get("closes"), name, f"{where}.closes", columns, least=0),
         )
     return Statistics(found, given=True)
+
+
+def _by_column(given: Any, name: str, where: str, columns: list[str], *, least: float) -> dict[str, float]:
+    """A number for each of some columns, by case-folded name."""
+    known = {column.casefold() for column in columns}
+    found: dict[str, float] = {}
+    for column, value in _mapping(given, name, where).items():
+        if str(column).casefold() not in known:
+            remedy = did_you_mean(str(column), columns)
+            raise InputError(f"{name}: {where}.{column}: no such column", remedy=remedy)
+        found[str(column).casefold()] = _number(value, name, f"{where}.{column}", least=least)
+    return found
 
 
 def _document(text: str, name: str) -> Any:

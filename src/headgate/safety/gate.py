@@ -237,7 +237,7 @@ class _Judge:
             return False
         if node.kind == "RSTREAM":
             return True
-        return self.edges[node.input].pattern != Pattern.MON and not _is_aggregate(node.input)
+        return self.edges[node.input].pattern != Pattern.MON and not is_aggregate(node.input)
 
     def _kept(self, operator: str, node: Node) -> StateVerdict:
         extent = self.extents[node]
@@ -256,7 +256,7 @@ def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:
             yield node, (parents[top], top)
 
 
-def _is_aggregate(node: Node) -> bool:
+def is_aggregate(node: Node) -> bool:
     """Whether rows are values of an aggregate: none is announced with a death, each ends when the next one comes."""
     while isinstance(node, (Filter, Project)):
         node = node.input

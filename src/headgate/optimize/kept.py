@@ -1,0 +1,202 @@
+"""Kept: what operators keep that forget by promise or keep buckets of values, and how much that is.
+
+| bounded by | rows |
+|---|---|
+| punctuation, key | rows per second × the time until the values that a row waits for are closed (`closes`) |
+| constraint | rows per second × the time that the constraint's k rows take on the other stream |
+| values | at most as many as there are buckets, groups or values |
+| closed values | those that others have not closed yet, or as many as have a lifespan |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from headgate.model.time import SECOND, format_duration
+from headgate.optimize.estimate import Estimates, estimate, input_name
+from headgate.optimize.optimize import OptimizedPlan
+from headgate.optimize.state import StateChoice, StoredInput, choose_state, row_bytes
+from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
+from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
+from headgate.plan.patterns import Pattern
+from headgate.safety.bounded_values import ValuesMethod, distinct_values
+from headgate.safety.gate import Methods, is_aggregate
+from headgate.safety.group_closing import GroupClosing
+from headgate.safety.purging import Chain, Closing, JoinPurge
+
+_NUMBER_BYTES = 8
+_STRUCTURES = {"counted": "buckets", "summed": "sums", "representatives": "representatives"}
+_HOLISTIC = ("MEDIAN", "QUANTILE", "TOP")
+
+
+def with_kept(optimized: OptimizedPlan, methods: Methods, statistics: Statistics) -> OptimizedPlan:
+    """The plan with the states that it has because of the gate's methods; its order and its cost stay."""
+    return _Keeping(optimized, methods, statistics).result
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """How long rows wait, in seconds, and in words."""
+
+    seconds: float
+    said: str
+
+
+@dataclass(frozen=True)
+class _Keeping:
+    optimized: OptimizedPlan
+    methods: Methods
+    statistics: Statistics
+
+    @property
+    def result(self) -> OptimizedPlan:
+        plan, edges = self.optimized.plan, self.optimized.edges
+        held: dict[Node, tuple[float | None, bool]] = {}
+        for node, purge in self.methods.joins.items():
+            for number, chain in purge.chains.items():
+                member = node.members[number]
+                rate = self.optimized.estimates.edges[member].rate
+                held[member] = (rate * self._chain(purge, chain).seconds, True)
+            if max(edges[node].pattern, edges[node].expiry) == Pattern.MON:
+                # What is stored is bounded; the results are never taken back.
+                held[node] = (None, False)
+        again = estimate(plan, self.statistics, held)
+        estimates = replace(again, orders=self.optimized.estimates.orders)
+        states = choose_state(plan, edges, estimates)
+        found = {node: tuple(self._stored(node, choice, estimates)) for node, choice in states.items()}
+        kept = {node: StateChoice(stored) for node, stored in found.items() if stored}
+        return replace(self.optimized, estimates=estimates, states=kept)
+
+    def _stored(self, node: Node, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
+        if isinstance(node, Join) and node in self.methods.values:
+            yield from self._buckets(node, self.methods.values[node])
+        elif isinstance(node, Join) and node in self.methods.joins:
+            yield from self._purged(node, choice, self.methods.joins[node], estimates)
+        elif node in self.methods.groups:
+            yield from self._closed_groups(node, choice, self.methods.groups[node], estimates)
+        elif isinstance(node, (Aggregate, Distinct)) and choice.rows is None:
+            yield from self._few(node, choice)
+        elif isinstance(node, Emit) and choice.rows is None and is_aggregate(node.input):
+            # A value of an aggregate ends when the next one comes, and then both are at hand.
+            return
+        else:
+            yield from choice.stored
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def _buckets(self, node: Join, method: ValuesMethod) -> Iterator[StoredInput]:
+        for number, member in enumerate(node.members):
+            rows = float(method.size(number))
+            synopsis = method.synopses[number]
+            numbers = 0 if method.form == "representatives" else 1
+            numbers += 2 * sum(each.member == number for each in method.summed)
+            cells = " × ".join(
+                f"{len(cells):,} of {cut.attribute}"
+                for cut, cells in zip(synopsis.cuts, synopsis.cells, strict=True)
+            )
+            size = rows * (row_bytes(member) + numbers * _NUMBER_BYTES)
+            formula = f"buckets by {cells}" if cells else "one bucket"
+            yield StoredInput(
+                input_name(member), _STRUCTURES[method.form], rows, size, formula=formula, at_most=True
+            )
+
+    def _few(self, node: Aggregate | Distinct, choice: StateChoice) -> Iterator[StoredInput]:
+        """Groups and values that are bounded because columns have few values."""
+        keys = node.keys if isinstance(node, Aggregate) else tuple(column.name for column in node.schema)
+        things = "group" if isinstance(node, Aggregate) else "value"
+        for place, stored in enumerate(choice.stored):
+            asked = keys
+            if place and isinstance(node, Aggregate):
+                calls = [c for c in node.calls if c.argument and (c.distinct or c.function in _HOLISTIC)]
+                asked = tuple(dict.fromkeys((*keys, *(c.argument for c in calls if c.argument))))
+                things = "value that is counted"
+            few = None if stored.rows is not None else distinct_values(node.input, asked)
+            if few is None:
+                yield stored
+            else:
+                rows = float(few[0])
+                size = rows * row_bytes(node if not place else node.input)
+                formula = f"a row for each {things} that there can be"
+                yield replace(stored, rows=rows, bytes=size, formula=formula, at_most=True)
+
+    # -- promises ---------------------------------------------------------------------------------
+
+    def _purged(
+        self, node: Join, choice: StateChoice, purge: JoinPurge, estimates: Estimates
+    ) -> Iterator[StoredInput]:
+        for number, stored in enumerate(choice.stored):
+            chain = purge.chains.get(number)
+            if chain is None:
+                yield stored
+                continue
+            wait = self._chain(purge, chain)
+            by = ", ".join(str(purge.closings[step.closing].promise) for step in chain.steps)
+            rate = estimates.edges[node.members[number]].rate
+            yield replace(stored, forgets=f"dropped by {by}", formula=_rated(rate, wait))
+        for number, closing in enumerate(purge.closings):
+            yield self._heard(purge, number, closing)
+
+    def _heard(self, purge: JoinPurge, number: int, closing: Closing) -> StoredInput:
+        """The closed values of one promise."""
+        known = self.statistics.of(closing.scan.stream.name)
+        forgetting = next(each for each in purge.forgetting if each.closing == number)
+        width = float(_NUMBER_BYTES * (len(closing.columns) + 1))
+        name = f"closed {closing.scan.name}"
+        if closing.below:
+            rows = float((closing.promise.within or 0) + 1)
+            formula = f"the last {closing.promise.within or 0:,} rows and one before them"
+            return StoredInput(name, "values", rows, rows * width, formula=formula, at_most=True)
+        if forgetting.lifespan is not None:
+            rows = float(forgetting.lifespan)
+            return StoredInput(
+                name, "values", rows, rows * width, formula="the newest that nothing needs", at_most=True
+            )
+        waits = [self._closing(purge.closings[other]) for other, _ in forgetting.by]
+        wait = max(waits, key=lambda each: each.seconds, default=_Wait(0.0, ""))
+        rows = known.rate * wait.seconds
+        return StoredInput(
+            name, "values", rows, rows * width, forgets="until countered", formula=_rated(known.rate, wait)
+        )
+
+    def _closed_groups(
+        self, node: Node, choice: StateChoice, closing: GroupClosing, estimates: Estimates
+    ) -> Iterator[StoredInput]:
+        waits = [self._closing(each) for each in closing.closings]
+        wait = max(waits, key=lambda each: each.seconds)
+        below = node.inputs[0]
+        by = ", ".join(dict.fromkeys(str(each.promise) for each in closing.closings))
+        # A group has rows of every input, so there are no more of them than of the slowest.
+        rate = min(self.statistics.of(each.scan.stream.name).rate for each in closing.closings)
+        for stored, kept in zip(choice.stored, (node, below), strict=False):
+            rows = stored.rows if stored.rows is not None else rate * wait.seconds
+            size = rows * row_bytes(kept)
+            yield replace(
+                stored, rows=rows, bytes=size, forgets=f"forgotten by {by}", formula=_rated(rate, wait)
+            )
+
+    def _chain(self, purge: JoinPurge, chain: Chain) -> _Wait:
+        waits = []
+        for step in chain.steps:
+            wait = self._closing(purge.closings[step.closing])
+            if step.aged is not None:
+                wait = min(wait, self._closing(purge.closings[step.aged]), key=lambda each: each.seconds)
+            waits.append(wait)
+        return _Wait(sum(each.seconds for each in waits), " and ".join(each.said for each in waits))
+
+    def _closing(self, closing: Closing) -> _Wait:
+        """How long a row waits for one closing."""
+        known = self.statistics.of(closing.scan.stream.name)
+        given = [known.closes[name.casefold()] for name in closing.sources if name.casefold() in known.closes]
+        name = closing.scan.name
+        said = f"until {name} is closed"
+        if given:
+            return _Wait(max(given), said)
+        within = closing.promise.within
+        if within is not None and known.rate > 0:
+            return _Wait((within + 1) / known.rate, f"for {within + 1:,} rows of {name}")
+        return _Wait(DEFAULT_CLOSES, f"{said} (assumed)")
+
+
+def _rated(rate: float, wait: _Wait) -> str:
+    return f"{rate:,.6g} rows/s × {format_duration(round(wait.seconds * SECOND))} {wait.said}"
