@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,18 +27,23 @@ def test_pieces_are_the_stream_cut_where_its_clock_passes_a_span() -> None:
             assert latest < START + (number + 1) * 60 * SECOND
 
 
-def test_old_files_are_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(soak, "monotonic", lambda: now[0])
+def test_files_are_taken_away_when_all_queries_have_answered_beyond_them(tmp_path: Path) -> None:
     feeder = Feeder(tmp_path, files=40, span=60)
-    for _ in range(40):
+    for number in range(40):
         feeder.write_next()
-        now[0] += 50.0
+        for name in soak.NAMES:
+            (tmp_path / "out" / name).mkdir(parents=True, exist_ok=True)
+            clock = None if number < 15 else START + (number - 5) * 60 * SECOND
+            (tmp_path / "out" / name / "metrics.json").write_text(json.dumps({"clock": clock}))
+        feeder.take_away(soak.answered(tmp_path))
+        if number == 10:
+            assert len(list((tmp_path / "items").iterdir())) == 11
     kept = sorted((tmp_path / "items").iterdir())
-    assert len(kept) < 10
-    assert kept[-1].name == "000039.parquet"
+    assert [kept[0].name, kept[-1].name] == ["000024.parquet", "000039.parquet"]
     assert pq.read_table(kept[-1]).num_rows > 0
     assert feeder.latest == START + 40 * 60 * SECOND
+    (tmp_path / "out" / "hot" / "metrics.json").unlink()
+    assert soak.answered(tmp_path) is None
 
 
 def test_the_gate_admits_what_is_soaked() -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.spark.shards import stage_of
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError, SetupError
+from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.reading_lists import UnitLog
-from headgate.runtime.spark.units import Unit
+from headgate.runtime.spark.units import Unit, units_of
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
@@ -144,3 +148,26 @@ def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "read.json").write_text("{")
     with pytest.raises(SetupError, match=r"read\.json cannot be read"):
         log_in(tmp_path).known()
+
+
+def test_files_may_come_and_go_while_they_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source("csv", (("path", "in"),))
+    stream = replace(stage_of(TEXT, "q", {}, shards=2).streams[0], source=source)
+    (tmp_path / "in").mkdir()
+    assert units_of(stream, tmp_path, 10, moving=True) == []
+    with pytest.raises(InputError, match="there are no files"):
+        units_of(stream, tmp_path, 10)
+    for name in ("a", "b"):
+        (tmp_path / "in" / name).touch()
+    # The first file is taken away between listing and reading.
+    walk = os.walk
+
+    def walk_then_remove(*arguments: Any, **options: Any) -> Any:
+        found = list(walk(*arguments, **options))
+        (tmp_path / "in" / "a").unlink()
+        return found
+
+    monkeypatch.setattr(os, "walk", walk_then_remove)
+    assert [unit.slice.file.name for unit in units_of(stream, tmp_path, 10, moving=True)] == ["b"]

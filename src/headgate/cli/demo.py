@@ -12,13 +12,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
 
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
 
 EPILOG = "Example: [bold]headgate demo --items 50000 --picture auction.png[/]"
-_BARS = "▁▂▃▄▅▆▇█"
 
 
 def demo(
@@ -81,14 +81,12 @@ def _display(state: DemoState) -> RenderableType:
     head = Text(f"auction time {clock}   {state.rows:,} rows read   {rate:,.0f} rows/s")
     ranking = sorted(state.categories.items(), key=lambda each: -each[1])[:5]
     most = max((bids for _, bids in ranking), default=1) or 1
-    bars = Text("\nhot now\n", style="bold")
+    ranked = Text("\nhot now\n", style="bold")
     for category, bids in ranking:
-        bars.append(f"  {category:<10} {'█' * max(1, 30 * bids // most)} {bids:,}\n", style="cyan")
-    return Group(head, table, bars)
+        ranked.append(f"  {category:<10} {'█' * max(1, 30 * bids // most)} {bids:,}\n", style="cyan")
+    return Group(head, table, ranked)
 
 
 def _spark(values: list[int], width: int = 40) -> str:
     step = max(1, len(values) // width)
-    shown = values[::step][-width:]
-    most = max(shown) or 1
-    return "".join(_BARS[min(len(_BARS) - 1, value * len(_BARS) // (most + 1))] for value in shown)
+    return bars(values[::step][-width:])

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, open_session
+from headgate.cli.showing import Showing
 from headgate.model.errors import InputError
-
-if TYPE_CHECKING:
-    from headgate.runtime.local.engine import Progress as Step
-    from headgate.runtime.local.files import RunSummary
-    from headgate.session import Session
 
 EPILOG = (
     "Exit code: 0 done, 1 a query was refused, 2 bad input.   Examples: "
@@ -106,13 +94,29 @@ def run(
         Strategy, typer.Option("--strategy", help="UPA; NT and DIRECT to compare.")
     ] = Strategy.UPA,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port",
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help="Serve metrics for Prometheus; 0: any port.",
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option("--metrics-host", metavar="HOST", help="Where to serve them: this machine alone.")
+    ] = "127.0.0.1",
 ) -> None:
     """Run the queries of a file to the end of their input and write the results as Parquet."""
     session = open_session(file, stats)
     # Refusals come before anything is started, and need no Java.
     session.require_admitted(query, allow_unbounded=allow_unbounded)
+    showing = Showing(quiet, metrics_port, metrics_host)
     if engine is Engine.spark:
-        _run_on_spark(
+        from headgate.cli.run_on_spark import run_on_spark
+
+        run_on_spark(
             session,
             query,
             output,
@@ -124,10 +128,10 @@ def run(
                 "shards": shards,
                 "rejects": None if rejects is None else str(rejects.absolute()),
             },
+            showing,
             master=master,
             checkpoint=checkpoint,
             overwrite=overwrite,
-            quiet=quiet,
             follow=follow,
             to=to,
             settings=_settings(conf or []),
@@ -143,102 +147,22 @@ def run(
     ):
         if given:
             raise InputError(f"{option} is for Spark", remedy="leave --engine local away")
-    from headgate.runtime.local.files import run_to_folder
-    from headgate.runtime.sources import RejectPolicy
+    from headgate.cli.run_here import run_here
 
-    policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
-    prepared, sources = session.local.prepare(
-        session.chosen(query),
-        session.catalog,
-        base=session.base,
-        batch_rows=batch_rows or LOCAL_BATCH_ROWS,
-        allow_unbounded=allow_unbounded,
-        strategy=strategy.value,
-        policy=policy,
-        drain=drain is not False,
+    run_here(
+        session,
+        query,
+        output,
+        {
+            "batch_rows": batch_rows or LOCAL_BATCH_ROWS,
+            "allow_unbounded": allow_unbounded,
+            "strategy": strategy.value,
+            "drain": drain is not False,
+        },
+        showing,
+        rejects=rejects,
+        overwrite=overwrite,
     )
-    console = Console(stderr=True, highlight=False)
-    unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
-    for name in unbounded:
-        console.print(
-            f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever"
-        )
-    bar = _bar(console, sum(source.total_bytes for source in sources))
-    with nullcontext() if quiet else bar:
-        task = bar.add_task("running", total=sum(source.total_bytes for source in sources) or None, detail="")
-
-        def on_progress(step: Step) -> None:
-            detail = (
-                f"{step.rows:,} rows  {_instant(step.clock)}  state {step.state_rows:,} rows, "
-                f"{step.state_bytes / 1e6:,.1f} MB"
-            )
-            bar.update(task, completed=sum(source.bytes_read for source in sources), detail=detail)
-
-        summary = run_to_folder(prepared, sources, output, overwrite=overwrite, on_progress=on_progress)
-    if not quiet:
-        console.print(_summary(summary, output, unbounded))
-
-
-def _run_on_spark(
-    session: Session,
-    names: list[str] | None,
-    output: Path,
-    options: dict[str, Any],
-    *,
-    master: str | None,
-    checkpoint: Path | None,
-    overwrite: bool,
-    quiet: bool,
-    follow: bool,
-    to: str | None,
-    settings: dict[str, str],
-) -> None:
-    """Runs queries on Spark, with a line of progress."""
-    from headgate.runtime.spark.cluster import open_spark, require_spark
-
-    chosen = session.chosen(names)
-    require_spark()
-    from headgate.runtime.sinks.address import formats_of, sink_at
-    from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
-    from headgate.runtime.spark.run import follow as run_on
-    from headgate.runtime.spark.sources.connectors import packages_for
-
-    console = Console(stderr=True, highlight=False)
-    # What is wrong with the input is said before the seconds that Spark takes to start.
-    stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
-    for stage in stages:
-        if to is not None:
-            sink_at(to, stage.graph.query)
-    needed = packages_for([each for stage in stages for each in stage.streams], formats_of(to))
-    with console.status("starting Spark …") if not quiet and console.is_terminal else nullcontext() as status:
-        spark = open_spark(master, needed | settings)
-
-        def on_batch(metrics: Mapping[str, Any]) -> None:
-            if status is not None:
-                status.update(
-                    f"{metrics['query']}: batch {metrics.get('batches', 0)}  {metrics['rows_in']:,} rows in, "
-                    f"{metrics['rows_out']:,} out  state {metrics['state_rows']:,} rows"
-                )
-
-        try:
-            place = Place(output, checkpoint, overwrite, on_batch, to)
-            if follow:
-                with _interruptible() as interrupted:
-                    summary = run_on(
-                        spark,
-                        chosen,
-                        session.base,
-                        SparkOptions(**options),
-                        place,
-                        is_over=interrupted.is_set,
-                    )
-            else:
-                summary = run_to_folder(spark, chosen, session.base, SparkOptions(**options), place)
-        finally:
-            spark.stop()
-    if not quiet:
-        unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
-        console.print(_summary(summary, output, unbounded))
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -250,53 +174,3 @@ def _settings(pairs: list[str]) -> dict[str, str]:
             raise InputError(f"--conf {pair} is not KEY=VALUE", remedy="write --conf spark.key=value")
         settings[key.strip()] = value
     return settings
-
-
-@contextmanager
-def _interruptible() -> Iterator[Event]:
-    """Within it, the first SIGINT or SIGTERM only sets an event; the run then ends in order."""
-    event = Event()
-    before = {each: signal.signal(each, lambda *_: event.set()) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield event
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def _bar(console: Console, total: int) -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f}%" if total else ""),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-def _instant(clock: int) -> str:
-    try:
-        return datetime.fromtimestamp(clock / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, ValueError, OSError):
-        return f"{clock} µs"
-
-
-def _summary(summary: RunSummary, output: Path, unbounded: list[str]) -> Table:
-    table = Table(title=f"results in {output}", title_justify="left", show_edge=False)
-    for name in ("query", "rows in", "rows out", "peak state rows", "peak state MB", "late"):
-        table.add_column(name, justify="left" if name == "query" else "right")
-    for query, metrics in summary.metrics.items():
-        table.add_row(
-            query + (" (unbounded)" if query in unbounded else ""),
-            f"{metrics['rows_in']:,}",
-            f"{metrics['rows_out']:,}",
-            f"{metrics['peak_state_rows']:,}",
-            f"{metrics['peak_state_bytes'] / 1e6:,.2f}",
-            f"{metrics['late_rows']:,}",
-        )
-    if summary.rejected_rows:
-        table.caption = f"{summary.rejected_rows:,} bad rows rejected"
-    return table

@@ -58,8 +58,8 @@ WHERE i.itemid = b.itemid GROUP BY i.itemid;
 """
 NAMES = ("hot", "active", "closed")
 TOLERANCE = 0.10
-_KEPT_SECONDS = 300
-"""A file is taken away so long after it was written."""
+_KEPT_FILES = 10
+"""So many files of a stream stay after all queries have answered beyond them."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Feeder:
         auction = Auction(items=5 * span * files, disorder=3 * SECOND, seed=7)
         self._streams = {name: cut_by_time(stream, span * SECOND) for name, stream in auction.streams.items()}
         self._folder, self._span = folder, span
-        self._written: list[tuple[float, Path]] = []
+        self._oldest = 0
         self.number = 0
         for name in self._streams:
             (folder / name).mkdir()
@@ -210,16 +210,22 @@ class Feeder:
             pq.write_table(piece, hidden)
             target = self._folder / name / f"{self.number:06d}.parquet"
             hidden.rename(target)
-            self._written.append((monotonic(), target))
         self.number += 1
-        while self._written and self._written[0][0] < monotonic() - _KEPT_SECONDS:
-            self._written.pop(0)[1].unlink()
+
+    def take_away(self, answered: int | None) -> None:
+        """Removes files that lie well before the instant up to which all queries have answered."""
+        passed = 0 if answered is None else (answered - START) // (self._span * SECOND) - _KEPT_FILES
+        while self._oldest < passed:
+            for name in self._streams:
+                (self._folder / name / f"{self._oldest:06d}.parquet").unlink(missing_ok=True)
+            self._oldest += 1
 
     def feed(self, every: float, over: threading.Event) -> None:
         """Writes until told that it is over."""
         due = monotonic() + every
         while not over.wait(max(0.0, due - monotonic())):
             self.write_next()
+            self.take_away(answered(self._folder))
             due += every
 
 
@@ -237,9 +243,16 @@ def cut_by_time(stream: GeneratedStream, span: int) -> Iterator[pa.Table]:
         yield kept.combine_chunks()
 
 
+def answered(folder: Path) -> int | None:
+    """The instant up to which all queries have answered; None before that."""
+    clocks = [(_metrics(folder / "out" / name / "metrics.json") or {}).get("clock") for name in NAMES]
+    known = [each for each in clocks if each is not None]
+    return min(known) if len(known) == len(NAMES) else None
+
+
 def _sample(pid: int, folder: Path, feeder: Feeder, seconds: float) -> Sample:
     metrics = [found for name in NAMES if (found := _metrics(folder / "out" / name / "metrics.json"))]
-    clocks = [each["clock"] for each in metrics if each.get("clock") is not None]
+    clock = answered(folder)
     memory = tree_memory(pid)
     return Sample(
         seconds=round(seconds, 1),
@@ -249,7 +262,7 @@ def _sample(pid: int, folder: Path, feeder: Feeder, seconds: float) -> Sample:
         state_rows=sum(each["state_rows"] for each in metrics),
         state_bytes=sum(each["state_bytes"] for each in metrics),
         rows_in=max((each["rows_in"] for each in metrics), default=0),
-        behind_seconds=(feeder.latest - min(clocks)) / SECOND if clocks else 0.0,
+        behind_seconds=(feeder.latest - (START if clock is None else clock)) / SECOND,
         kept_lists=sum(1 for _ in (folder / "state").glob("*/headgate/*/**/*.json")),
     )
 

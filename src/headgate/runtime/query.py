@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from headgate.kernels.kernel import State
+from headgate.kernels.stateless import EmptyState
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
 from headgate.physical.graph import ExchangeStep, KernelStep, OperatorGraph, SourceStep
@@ -17,7 +18,7 @@ from headgate.physical.graph import ExchangeStep, KernelStep, OperatorGraph, Sou
 
 @dataclass
 class Metrics:
-    """What a run has done so far; `seconds` by operator."""
+    """What a run has done so far; `seconds` and, for those that remember rows, `operators` by operator."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -28,6 +29,7 @@ class Metrics:
     peak_state_bytes: int = 0
     late_rows: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    operators: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -39,6 +41,7 @@ class Metrics:
             "peak_state_rows": self.peak_state_rows,
             "peak_state_bytes": self.peak_state_bytes,
             "late_rows": self.late_rows,
+            "operators": {name: dict(sizes) for name, sizes in self.operators.items()},
             "seconds": {name: round(spent, 6) for name, spent in self.seconds.items()},
         }
 
@@ -63,7 +66,9 @@ class QueryState:
         twin = QueryState.__new__(QueryState)
         twin.graph, twin.clock, twin.start = self.graph, self.clock, self.start
         twin.states, twin.emit_state = dict(self.states), self.emit_state
-        twin.metrics = replace(self.metrics, seconds=dict(self.metrics.seconds))
+        twin.metrics = replace(
+            self.metrics, seconds=dict(self.metrics.seconds), operators=dict(self.metrics.operators)
+        )
         return twin
 
     def snapshot(self) -> dict[str, Any]:
@@ -128,12 +133,22 @@ class QueryState:
         self.metrics.seconds[name] = self.metrics.seconds.get(name, 0.0) + perf_counter() - begun
 
     def _measure(self, emitted: int) -> None:
-        metrics = self.metrics
-        states = [*self.states.values(), self.emit_state]
+        metrics, graph = self.metrics, self.graph
+        states = {
+            f"{index}:{step.operator}": self.states[index]
+            for index, step in enumerate(graph.steps)
+            if isinstance(step, KernelStep)
+        }
+        states[f"{len(graph.steps)}:{graph.output.lower()}"] = self.emit_state
         metrics.steps += 1
         metrics.rows_out += emitted
-        metrics.state_rows = sum(state.rows for state in states)
-        metrics.state_bytes = sum(state.nbytes for state in states)
+        metrics.operators = {
+            name: {"state_rows": state.rows, "state_bytes": state.nbytes}
+            for name, state in states.items()
+            if not isinstance(state, EmptyState)
+        }
+        metrics.state_rows = sum(each["state_rows"] for each in metrics.operators.values())
+        metrics.state_bytes = sum(each["state_bytes"] for each in metrics.operators.values())
         metrics.peak_state_rows = max(metrics.peak_state_rows, metrics.state_rows)
         metrics.peak_state_bytes = max(metrics.peak_state_bytes, metrics.state_bytes)
 

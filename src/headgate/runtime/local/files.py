@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from headgate.model.time import BEGINNING
 from headgate.runtime.local.engine import LocalRun, Progress
 from headgate.runtime.output import OutputFolder, arrow_schema, to_arrow
 from headgate.runtime.query import QueryState
@@ -57,17 +58,19 @@ def run_to_folder(
             )
 
         run.run(on_output, on_late, on_progress)
-        metrics = {name: _metrics(state) for name, state in run.states.items()}
+        metrics = {name: metrics_of(state) for name, state in run.states.items()}
         for name, found in metrics.items():
             output.write_json(name, "metrics.json", found)
     return RunSummary(metrics, sum(source.rejected_rows for source in sources))
 
 
-def _metrics(state: QueryState) -> dict[str, Any]:
+def metrics_of(state: QueryState) -> dict[str, Any]:
+    """A query's metrics as `metrics.json` has them."""
     return {
         "query": state.graph.query,
         "output": state.graph.output,
         "engine": "local",
         "allowed_unbounded": state.graph.allowed_unbounded,
         **state.metrics.as_dict(),
+        "clock": None if state.clock == BEGINNING else state.clock,
     }

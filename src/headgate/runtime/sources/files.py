@@ -16,11 +16,12 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _MOST_ALTERNATIVES = 1_000
 
 
-def find_files(path: str, base: Path) -> tuple[Path, ...]:
+def find_files(path: str, base: Path, *, moving: bool = False) -> tuple[Path, ...]:
     """The files of a path, sorted by name: a file itself, all files below a folder, or what a glob matches.
 
     Hidden files and those whose name begins with an underscore are skipped, as Spark does. A relative path
     is meant from `base` and stays inside it, also by way of `..` and links; an absolute path may lie anywhere.
+    `moving`: files come and go while we look, so there may be none, and one that is gone again is left out.
     """
     given = _local(path)
     whole = base / given
@@ -28,8 +29,11 @@ def find_files(path: str, base: Path) -> tuple[Path, ...]:
         raise _escape(path, base)
     try:
         found = sorted(set(_expand(whole)), key=lambda file: file.parts)
+        if moving:
+            found = [file for file in found if file.is_file()]
         for file in found:
-            _require_file(file)
+            if not moving:
+                _require_file(file)
             if not given.is_absolute() and not _inside(file.resolve(), base.resolve()):
                 raise _escape(str(file), base)
     except OSError as error:
@@ -37,7 +41,7 @@ def find_files(path: str, base: Path) -> tuple[Path, ...]:
         raise InputError(
             f"cannot read {where}: {error.strerror or error}", remedy="check the path"
         ) from error
-    if not found:
+    if not found and not (moving and (whole.is_dir() or glob.has_magic(str(given)))):
         raise _nothing(whole, given)
     return tuple(found)
 

@@ -29,6 +29,7 @@ from headgate.model.errors import InputError
 from headgate.runtime.output import arrow_schema, safe_name
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.compact import decode
+from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.messages import decode_table
 from headgate.runtime.spark.stage import Stage
 
@@ -57,6 +58,8 @@ class QueryFolder:
     """The streams whose late rows this query writes; others may read them too."""
     on_batch: Callable[[Mapping[str, Any]], None] = field(default=lambda metrics: None)
     aside: Aside = field(default_factory=Aside)
+    progress: SparkProgress | None = None
+    """What Spark reports of the query, if anybody listens."""
 
     def __post_init__(self) -> None:
         for name in (self.stage.graph.query, *(f"_late/{stream}" for stream in self.late_streams)):
@@ -79,6 +82,8 @@ class QueryFolder:
             for old in self._notes()[:-_KEPT_NOTES]:
                 old.unlink()
             self._last = None
+            if self.progress is not None:
+                self.progress.go_on_from(self.last_metrics().get("spark", {}))
         except OSError as error:
             raise InputError(
                 f"cannot write to {self.folder}: {error.strerror or error}", remedy="choose another --output"
@@ -91,7 +96,7 @@ class QueryFolder:
         written = answer.mapInArrow(_writing(str(staging), self._schemas()), WRITTEN_DDL).collect()
         if not note.exists():
             self._publish(written, batch)
-            metrics = self._metrics(written, batch)
+            metrics = self._with_progress(self._metrics(written, batch))
             _put(note, {"rows": sum(row.rows for row in written if row.kind == "rows"), "metrics": metrics})
             _put(self.folder / "metrics.json", metrics)
             (self.notes / f"{batch - _KEPT_NOTES:05d}.json").unlink(missing_ok=True)
@@ -106,11 +111,12 @@ class QueryFolder:
         if not any(self.folder.glob("part-*.parquet")):
             schema = self._schemas()["rows"]
             pq.write_table(schema.empty_table(), self.folder / "part-00000-00000.parquet")
-        metrics = self.last_metrics()
-        if not metrics:
-            metrics = summed(self.stage, [])
-            _put(self.folder / "metrics.json", metrics)
+        metrics = self._with_progress(self.last_metrics() or summed(self.stage, []))
+        _put(self.folder / "metrics.json", metrics)
         return metrics
+
+    def _with_progress(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        return metrics if self.progress is None else {**metrics, "spark": self.progress.facts()}
 
     def last_metrics(self) -> dict[str, Any]:
         if self._last is None:
@@ -207,13 +213,15 @@ def summed(
         total[name] = sum(each[name] for each in reports)
     total["steps"] = max((each["steps"] for each in reports), default=0)
     total["clock"] = min((each["clock"] for each in reports if each["clock"] is not None), default=None)
-    for name in ("state_rows", "state_bytes"):
-        total[f"peak_{name}"] = max(total[name], before.get(f"peak_{name}", 0))
+    # Shards need not have theirs at one moment, so this is the most that there can have been.
+    for name in ("peak_state_rows", "peak_state_bytes"):
+        total[name] = max(before.get(name, 0), sum(each[name] for each in reports))
     seconds: dict[str, float] = {}
     for each in reports:
         for operator, spent in each["seconds"].items():
             seconds[operator] = round(seconds.get(operator, 0.0) + spent, 6)
     total["seconds"] = seconds
+    total["operators"] = _operators(reports)
     total["cache_hits"] = before.get("cache_hits", 0) + sum(each["batch"]["cached"] for each in reports)
     total["cache_misses"] = before.get("cache_misses", 0) + sum(
         not each["batch"]["cached"] for each in reports
@@ -226,6 +234,17 @@ def summed(
         for name, spent in each["batch"]["seconds"].items():
             stages[name] = round(stages.get(name, 0.0) + spent, 6)
     total["stage_seconds"] = stages
+    return total
+
+
+def _operators(reports: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """What each operator holds in all shards."""
+    total: dict[str, dict[str, int]] = {}
+    for each in reports:
+        for name, sizes in each["operators"].items():
+            mine = total.setdefault(name, dict.fromkeys(sizes, 0))
+            for key, size in sizes.items():
+                mine[key] += size
     return total
 
 

@@ -150,5 +150,6 @@ def metrics_report(
     }
     if stage.number > 1:
         # Operators are known by their places in the stage.
-        found["seconds"] = {f"{stage.number}.{name}": spent for name, spent in found["seconds"].items()}
+        for key in ("seconds", "operators"):
+            found[key] = {f"{stage.number}.{name}": value for name, value in found[key].items()}
     return Reply("metrics", stage.graph.query, 0, json.dumps(found).encode())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -36,6 +37,7 @@ from headgate.runtime.spark.cluster import cores, first_line, translated
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.folder import QueryFolder, check_free
 from headgate.runtime.spark.folder import publish as publish_folder
+from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
@@ -181,19 +183,17 @@ def follow(
 ) -> RunSummary:
     """Runs queries side by side over their files and those that come, until `is_over` or one of them fails."""
     with _runs(spark, queries, base, options, place) as runs, ExitStack() as stack:
-        handles = []
         for run in runs:
-            run.read_on(options, end=False)
-            handles.append(run.start(spark, {"processingTime": "0 seconds"}))
-            stack.callback(handles[-1].stop)
+            run.read_on(options, end=False, moving=True)
+            stack.callback(run.stop)
+            run.start(spark, {"processingTime": "0 seconds"})
         while not is_over():
             for run in runs:
                 # What comes while two micro-batches wait makes one larger micro-batch afterwards.
                 if run.listed - run.folder.written < 2:
-                    run.read_on(options, end=False)
-            for handle in handles:
-                if not handle.isActive:
-                    wait(handle)
+                    run.read_on(options, end=False, moving=True)
+            for run in runs:
+                run.see_to_it(spark)
             sleep(every_s)
         stack.close()
         metrics = {run.stage.graph.query: run.folder.finish() for run in runs}
@@ -218,16 +218,23 @@ class _Run:
     sink: Sink | None = None
     listed: int = 0
     """Micro-batches in lists of this process."""
+    handle: Any = None
+    """Spark's, once it is started."""
+    trigger: Mapping[str, Any] = field(default_factory=dict)
+    failures: int = 0
 
     @property
     def files(self) -> list[StreamDef]:
         """The streams that are read from files."""
         return [each for each in self.stage.streams if is_file(each)]
 
-    def read_on(self, options: SparkOptions, *, end: bool) -> None:
-        """Adds files that are in no list yet to the reading lists."""
+    def read_on(self, options: SparkOptions, *, end: bool, moving: bool = False) -> None:
+        """Adds files that are in no list yet to the reading lists; `moving`: files come and go meanwhile."""
         known = self.log.known()
-        units = {each.name: units_of(each, self.base, options.batch_rows, known) for each in self.files}
+        units = {
+            each.name: units_of(each, self.base, options.batch_rows, known, moving=moving)
+            for each in self.files
+        }
         if any(units.values()):
             batches = batches_of(units, options.batch_rows)
             self.log.add(batches, end=end)
@@ -235,21 +242,46 @@ class _Run:
         self.log.gather()
 
     def through(self, spark: SparkSession) -> None:
-        """Runs over all that there is to read.
+        """Runs over all that there is to read."""
+        self.start(spark, {"availableNow": True})
+        while self._goes_on(spark):
+            pass
+        self._hear_out()
+
+    def see_to_it(self, spark: SparkSession) -> None:
+        """Raises if a query that should be running has failed, unless starting it anew may help."""
+        if not self.handle.isActive:
+            self._goes_on(spark)
+
+    def stop(self) -> None:
+        if self.handle is not None:
+            self.handle.stop()
+            self._hear_out()
+
+    def _goes_on(self, spark: SparkSession) -> bool:
+        """Waits for the end; whether the query then goes on all the same.
 
         Spark gives a worker ten seconds to start, which a busy machine may not keep: then the query is started anew.
         """
-        for left in reversed(range(_STARTS)):
-            try:
-                wait(self.start(spark, {"availableNow": True}))
-            except SetupError as error:
-                if left and _SLOW_WORKER in str(error):
-                    continue
+        try:
+            wait(self.handle)
+        except SetupError as error:
+            self.failures += 1
+            if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
                 raise
-            return
+            self.start(spark, self.trigger)
+            return True
+        return False
 
-    def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> Any:
-        return start_query(
+    def _hear_out(self) -> None:
+        """Counts what Spark reported of the last micro-batches; a listener hears of them a little later."""
+        if self.folder.progress is not None:
+            for each in self.handle.recentProgress:
+                self.folder.progress.absorb(json.loads(each.json))
+
+    def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> None:
+        self.trigger = trigger
+        self.handle = start_query(
             spark, self.stage, self.log, self.checkpoint, self.folder, trigger, base=self.base, sink=self.sink
         )
 
@@ -282,12 +314,14 @@ def _runs(
             output = place.output / f".staging-{uuid4().hex}"
             stack.callback(shutil.rmtree, output, ignore_errors=True)
         runs = []
+        listener = stack.enter_context(listening(spark))
         for stage in stages:
             checkpoint = root / stage.graph.query
             streams = frozenset(each.name for each in stage.streams) - reported
             aside = Aside(options.rejects, (streams | stage.tables.keys()) - reported)
             reported |= aside.names
-            folder = QueryFolder(output, stage, streams, place.on_batch, aside)
+            progress = listener.of(query_name(stage))
+            folder = QueryFolder(output, stage, streams, place.on_batch, aside, progress)
             fresh = claim(checkpoint, stage)
             folder.prepare(fresh=fresh, overwrite=place.overwrite)
             aside.prepare(fresh=fresh)
@@ -324,10 +358,15 @@ def start_query(
         return (
             answer.writeStream.foreachBatch(folder.write if sink is None else delivery(stage, sink, folder))
             .option("checkpointLocation", str(checkpoint))
-            .queryName(f"headgate-{stage.graph.query}")
+            .queryName(query_name(stage))
             .trigger(**(trigger or {"availableNow": True}))
             .start()
         )
+
+
+def query_name(stage: Stage) -> str:
+    """The name by which Spark knows a query."""
+    return f"headgate-{stage.graph.query}"
 
 
 def wait(query: Any) -> None:

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources import RejectPolicy
+from headgate.runtime.sources.files import find_files
+from headgate.runtime.sources.options import read_options
 from headgate.runtime.sources.source import FileSource, Slice
 from headgate.runtime.spark.aside import Aside, publish
 from headgate.runtime.spark.messages import Message
@@ -43,19 +44,27 @@ class Unit:
 
 
 def units_of(
-    stream: StreamDef, base: Path, batch_rows: int, known: frozenset[str] = frozenset()
+    stream: StreamDef,
+    base: Path,
+    batch_rows: int,
+    known: frozenset[str] = frozenset(),
+    *,
+    moving: bool = False,
 ) -> list[Unit]:
-    """All that there is to read of a stream, in order, cut where it can be; files already `known` are left out."""
-    source = FileSource(stream, base, rows_per_chunk=READ_ROWS, on_bad_row=RejectPolicy.stop())
+    """All that there is to read of a stream, in order, cut where it can be; files already `known` are left out.
+
+    `moving`: files come and go meanwhile.
+    """
+    files = find_files(read_options(stream).path, base, moving=moving)
     is_parquet = stream.source is not None and stream.source.format == "parquet"
     found: list[Unit] = []
-    for file in source.files:
-        if str(file.absolute()) in known:
+    for file in files:
+        if str(file.absolute()) in known or (moving and not file.exists()):
             continue
         groups = _row_groups(file) if is_parquet else None
         if not groups:
             # The reader says what is wrong with a file, if anything is.
-            found.append(Unit(stream.name, Slice(file), max(1.0, file.stat().st_size / 64)))
+            found.append(Unit(stream.name, Slice(file), max(1.0, _size(file) / 64)))
             continue
         start, rows = 0, 0
         for index, count in enumerate(groups):
@@ -64,6 +73,13 @@ def units_of(
                 found.append(Unit(stream.name, Slice(file, (start, index + 1)), rows))
                 start, rows = index + 1, 0
     return found
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _row_groups(file: Path) -> list[int] | None:

@@ -1,0 +1,74 @@
+"""`headgate run --engine local`: in this process, with a bar."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from headgate.cli.live_view import instant
+from headgate.cli.showing import Showing, summary_table
+from headgate.runtime.board import Board
+
+if TYPE_CHECKING:
+    from headgate.runtime.local.engine import Progress as Step
+    from headgate.session import Session
+
+
+def run_here(
+    session: Session,
+    names: list[str] | None,
+    output: Path,
+    options: dict[str, Any],
+    showing: Showing,
+    *,
+    rejects: Path | None,
+    overwrite: bool,
+) -> None:
+    """Runs queries to the end of their input."""
+    from headgate.runtime.local.files import metrics_of, run_to_folder
+    from headgate.runtime.sources import RejectPolicy
+
+    policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
+    prepared, sources = session.local.prepare(
+        session.chosen(names), session.catalog, base=session.base, policy=policy, **options
+    )
+    console = Console(stderr=True, highlight=False)
+    unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
+    for name in unbounded:
+        console.print(
+            f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever"
+        )
+    board, total = Board(), sum(source.total_bytes for source in sources)
+    bar = _bar(console, total)
+    with showing.serving(board, console), nullcontext() if showing.quiet else bar:
+        task = bar.add_task("running", total=total or None, detail="")
+
+        def on_progress(step: Step) -> None:
+            for state in prepared.states.values():
+                board.put(metrics_of(state))
+            detail = (
+                f"{step.rows:,} rows  {instant(step.clock)}  state {step.state_rows:,} rows, "
+                f"{step.state_bytes / 1e6:,.1f} MB"
+            )
+            bar.update(task, completed=sum(source.bytes_read for source in sources), detail=detail)
+
+        summary = run_to_folder(prepared, sources, output, overwrite=overwrite, on_progress=on_progress)
+    if not showing.quiet:
+        console.print(summary_table(summary, output, unbounded))
+
+
+def _bar(console: Console, total: int) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%" if total else ""),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[detail]}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

@@ -1,0 +1,90 @@
+"""`headgate run` on Spark, with a live view."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
+from headgate.cli.showing import Showing, summary_table
+
+if TYPE_CHECKING:
+    from headgate.session import Session
+
+
+def run_on_spark(
+    session: Session,
+    names: list[str] | None,
+    output: Path,
+    options: dict[str, Any],
+    showing: Showing,
+    *,
+    master: str | None,
+    checkpoint: Path | None,
+    overwrite: bool,
+    follow: bool,
+    to: str | None,
+    settings: dict[str, str],
+) -> None:
+    """Runs queries to the end of their input or, if they are to follow it, until interrupted."""
+    from headgate.runtime.spark.cluster import open_spark, require_spark
+
+    chosen = session.chosen(names)
+    require_spark()
+    from headgate.runtime.sinks.address import formats_of, sink_at
+    from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
+    from headgate.runtime.spark.run import follow as run_on
+    from headgate.runtime.spark.sources.connectors import packages_for
+
+    console = Console(stderr=True, highlight=False)
+    # What is wrong with the input is said before the seconds that Spark takes to start.
+    stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
+    for stage in stages:
+        if to is not None:
+            sink_at(to, stage.graph.query)
+    needed = packages_for([each for stage in stages for each in stage.streams], formats_of(to))
+    view = LiveView(
+        console,
+        quiet=showing.quiet,
+        title="following" if follow else "running",
+        first_line=LINE_SECONDS if follow else FIRST_LINE_SECONDS,
+    )
+    with showing.serving(view.board, console), view:
+        spark = open_spark(master, needed | settings)
+        try:
+            place = Place(output, checkpoint, overwrite, view.board.put, to)
+            if follow:
+                with _interruptible() as interrupted:
+                    summary = run_on(
+                        spark,
+                        chosen,
+                        session.base,
+                        SparkOptions(**options),
+                        place,
+                        is_over=interrupted.is_set,
+                    )
+            else:
+                summary = run_to_folder(spark, chosen, session.base, SparkOptions(**options), place)
+        finally:
+            spark.stop()
+    if not showing.quiet:
+        unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
+        console.print(summary_table(summary, output, unbounded))
+
+
+@contextmanager
+def _interruptible() -> Iterator[Event]:
+    """Within it, the first SIGINT or SIGTERM only sets an event; the run then ends in order."""
+    event = Event()
+    before = {each: signal.signal(each, lambda *_: event.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
