@@ -87,7 +87,7 @@ def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
     assert again["spark"]["seconds"]["addBatch"] > phases["addBatch"]
 
 
-def test_sparks_own_progress_has_them_whatever_the_sink(spark: Any, tmp_path: Path) -> None:
+def test_sparks_own_progress_has_them_too(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "s")
     query = session_in(tmp_path, spark).query("q")
     handle = query.start(

@@ -1,7 +1,7 @@
 """What a query's shards report, as observed metrics of Spark's own progress: for dashboards that read those.
 
 `handle.lastProgress["observedMetrics"]["headgate"]` then has the state rows of the query and of each operator, the
-clock, late rows and cache hits, whatever sink the answer goes to.
+clock, late rows and cache hits, when the answer goes to a folder.
 """
 
 from __future__ import annotations
