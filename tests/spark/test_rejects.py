@@ -103,3 +103,23 @@ def test_a_file_that_cannot_be_read_is_set_aside_too(folder: Path) -> None:
     assert aside.count() == 1
     with pytest.raises(InputError, match="Parquet magic"):
         list(read_units(stage, lists, Aside()))
+
+
+def test_a_file_with_another_schema_is_named(folder: Path) -> None:
+    """A column of another type in a Parquet file, or a field that no row of a JSON file has any more."""
+    stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
+    file = folder / "s" / "c.parquet"
+    instants = pl.Series("ts", [0], dtype=pl.Datetime("us", "UTC"))
+    pl.DataFrame([instants, pl.Series("k", ["seven"])]).write_parquet(file)
+    lists = [pa.record_batch({"value": [json.dumps({"stream": "s", "order": 0, "file": str(file)})]})]
+    with pytest.raises(DataError, match=r"c\.parquet.*column k is declared BIGINT but is STRING"):
+        list(read_units(stage, lists, Aside()))
+    aside = Aside(str(folder / "bad"), frozenset(["s"]))
+    list(read_units(stage, lists, aside))
+    assert aside.count() == 1
+    stage = stage_of(QUERY, "r", {}, shards=1)
+    file = folder / "s" / "d.json"
+    file.write_text('{"ts": "2026-01-01T00:00:00", "kk": 1}\n')
+    lists = [pa.record_batch({"value": [json.dumps({"stream": "s", "order": 0, "file": str(file)})]})]
+    with pytest.raises(DataError, match="no row of s has a field k"):
+        list(read_units(stage, lists, aside))

@@ -39,7 +39,11 @@ def spark_name(dtype: pa.DataType) -> str:
         return _NAMES[dtype]
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision}, {dtype.scale})"
-    if pa.types.is_list(dtype):
+    if pa.types.is_large_string(dtype) or dtype == pa.string_view():
+        return _NAMES[STRING]
+    if pa.types.is_large_binary(dtype) or dtype == pa.binary_view():
+        return _NAMES[pa.binary()]
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
         return f"ARRAY<{spark_name(dtype.value_type)}>"
     if pa.types.is_map(dtype):
         return f"MAP<{spark_name(dtype.key_type)}, {spark_name(dtype.item_type)}>"

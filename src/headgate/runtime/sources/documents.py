@@ -128,8 +128,10 @@ def _blocks(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
 def _lines(values: pa.Array) -> bytes:
     """Each value as one line. In JSON, a line break stands between tokens only, where a blank does as well."""
     flat = pc.replace_substring(pc.replace_substring(values, b"\n", b" "), b"\r", b" ")
-    ended = pc.binary_join_element_wise(flat, b"", b"\n")
-    return b"".join(ended.to_pylist())
+    ended = pc.binary_join_element_wise(flat, b"", b"\n").cast(pa.large_binary())
+    _, offsets, letters = ended.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
+    return bytes(letters[int(bounds[0]) : int(bounds[-1])])
 
 
 def _as_text(values: pa.Array) -> pa.Array:
