@@ -43,7 +43,7 @@ from headgate.safety.join_graph import join_graphs
 from headgate.safety.join_plans import JoinPlans, join_plans
 from headgate.safety.punctuation.plans import Cost
 from headgate.safety.verdict import Verdict
-from headgate.safety.witness import find_adversary
+from headgate.safety.witness import find_adversary, why_none
 
 if TYPE_CHECKING:
     from headgate.runtime.local.data import Result
@@ -291,6 +291,11 @@ class Query:
 
         adversary = find_adversary(self.plan, count)
         return None if adversary is None else play(adversary, self.bound, self.optimized, self.catalog)
+
+    @property
+    def no_witness(self) -> str:
+        """Why a refused query has no witness, in words."""
+        return f"none is known for this query: {why_none(self.plan)}"
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:

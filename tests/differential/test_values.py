@@ -146,3 +146,35 @@ def test_wide_values_change_nothing() -> None:
     given_ = tables(text_of(query), rows)
     expected = Oracle(text_of(query), given_, {}).output("q")
     assert same_output(output_of(text_of(query), "q", [given_], {}), expected)
+
+
+BESIDE_A_WINDOW = [
+    "SELECT DISTINCT A, E FROM S [RANGE 5 SECONDS], T WHERE A = D AND D BETWEEN 10 AND 13 AND E BETWEEN 10 AND 12",
+    "SELECT ISTREAM(DISTINCT A) FROM S [ROWS 4], T WHERE A = D AND D BETWEEN 10 AND 13",
+    "SELECT DISTINCT f, y FROM S, T [RANGE 4 SECONDS SLIDE 2 SECONDS] WHERE x = y AND x IN ('p', 'q')",
+    "SELECT DISTINCT A FROM S [RANGE 3 SECONDS], T WHERE B < D AND D BETWEEN 10 AND 13",
+]
+
+
+@pytest.mark.parametrize("query", BESIDE_A_WINDOW)
+def test_few_values_beside_a_window(query: str) -> None:
+    """One input windowed, the other bounded by values: each value is remembered once."""
+    found = verdict(query)
+    assert found.bounded, found
+    assert {state.by for state in found.states} == {"values", "window"}
+    for seed in range(3):
+        rows = tables(text_of(query), rows_of(Random(seed), 40))
+        expected = Oracle(text_of(query), rows, {}).output("q")
+        for pieces_ in ([rows], pieces(rows, Random(seed))):
+            assert same_output(output_of(text_of(query), "q", pieces_, {}), expected)
+    few, many = (tables(text_of(query), rows_of(Random(3), count)) for count in (400, 2_400))
+    assert peak(query, many) <= 1.5 * peak(query, few) + 10
+
+
+def test_every_copy_counts_without_distinct() -> None:
+    found = verdict(
+        "SELECT A, E FROM S [RANGE 5 SECONDS], T WHERE A = D AND D BETWEEN 10 AND 13 AND E BETWEEN 10 AND 12"
+    )
+    reason = next(state.reason for state in found.unbounded if state.operator == "join")
+    assert "otherwise every copy of a row counts" in reason
+    assert any(fix.kind == "distinct" for fix in found.fixes)

@@ -30,10 +30,22 @@ REFUSED = {
     "groups": "SELECT name, COUNT(*) AS n FROM b GROUP BY name",
     "groups of a join": "SELECT a.id, SUM(b.y) AS total FROM a, b WHERE a.id = b.id GROUP BY a.id",
 }
+ASKED = {
+    "a window": "SELECT ISTREAM(a.x) FROM a [RANGE 5 SECONDS], b WHERE a.id = b.id",
+    "rows of a window": "SELECT a.x, b.y FROM a, b [ROWS 3] WHERE a.id = b.id",
+    "negation": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.id = a.id)",
+    "negation of a window": "SELECT a.id FROM a WHERE NOT EXISTS (SELECT * FROM b [RANGE 3 SECONDS] WHERE id = a.id)",
+    "windowed, not in b": "SELECT id FROM a [RANGE 9 SECONDS] WHERE NOT EXISTS (SELECT * FROM b WHERE b.id = a.id)",
+    "in": "SELECT ISTREAM(id) FROM a WHERE id IN (SELECT id FROM b)",
+    "except": "SELECT id FROM a EXCEPT SELECT id FROM b",
+    "except all": "SELECT id FROM a EXCEPT ALL SELECT id FROM b",
+    "count distinct": "SELECT COUNT(DISTINCT id) AS n FROM a",
+}
 NONE_KNOWN = {
     "a self join with a key": "SELECT ISTREAM(p.ts) FROM k AS p, k AS q WHERE p.id = q.v",
-    "a window": "SELECT ISTREAM(a.x) FROM a [RANGE 5 SECONDS], b WHERE a.id = b.id",
-    "negation": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.id = a.id)",
+    "negation with a key": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM k WHERE k.id = a.id)",
+    "median": "SELECT MEDIAN(x) AS m FROM a",
+    "last rows of each": "SELECT id, x FROM a [PARTITION BY id ROWS 2]",
     "a filter that no row passes": "SELECT ISTREAM(DISTINCT id) FROM a WHERE LENGTH(CAST(x AS STRING)) > 5",
 }
 
@@ -44,9 +56,9 @@ def asked(query: str) -> Session:
     return session
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", [*REFUSED, *ASKED])
 def test_state_grows_with_the_witness(name: str) -> None:
-    shown = asked(REFUSED[name]).queries[0].witness(40)
+    shown = asked({**REFUSED, **ASKED}[name]).queries[0].witness(40)
     assert shown is not None
     assert [each.rows for each in shown.growth] == [10, 20, 30, 40]
     for each in shown.growth:
@@ -70,15 +82,16 @@ def said(query: str, adversary: Adversary, places: Sequence[int], probe: int) ->
     return [row for row in answer if row["_time"] >= datetime(2026, 1, 1, 0, 1, 40, tzinfo=UTC)]
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", [*REFUSED, *ASKED])
 def test_every_row_matters(name: str) -> None:
     """Whether a row has come is told by its probe, whatever came before it."""
-    shown = asked(REFUSED[name]).queries[0].witness(4)
+    query = {**REFUSED, **ASKED}[name]
+    shown = asked(query).queries[0].witness(4)
     assert shown is not None
     for place in (1, 2, 3):
         before = list(range(place))
-        with_it = said(REFUSED[name], shown.adversary, [*before, place], place)
-        assert with_it != said(REFUSED[name], shown.adversary, before, place)
+        with_it = said(query, shown.adversary, [*before, place], place)
+        assert with_it != said(query, shown.adversary, before, place)
 
 
 @pytest.mark.parametrize("name", NONE_KNOWN)
@@ -86,6 +99,7 @@ def test_where_none_is_known_none_is_shown(name: str) -> None:
     query = asked(NONE_KNOWN[name]).queries[0]
     assert not query.check().bounded
     assert query.witness(10) is None
+    assert query.no_witness.startswith("none is known for this query: ")
 
 
 PROMISED = """

@@ -95,7 +95,7 @@ def _shown(query: Query, witness: int | None, output: Path | None) -> Checked:
         return checked
     found = query.witness(witness)
     if found is None:
-        return replace(checked, witness=WitnessTable("", "none is known for this query", (), ()))
+        return replace(checked, witness=WitnessTable("", query.no_witness, (), ()))
     files = found.write(output / safe_name(query.name)) if output is not None else []
     rows = tuple((each.rows, each.bits, each.kept) for each in found.growth)
     table = WitnessTable(found.adversary.stream, found.adversary.reason, rows, tuple(map(str, files)))

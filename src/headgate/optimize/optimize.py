@@ -13,6 +13,7 @@ from headgate.optimize.rules.move_negation import move_negation
 from headgate.optimize.rules.prune_columns import prune_columns
 from headgate.optimize.rules.push_distinct import push_distinct
 from headgate.optimize.rules.push_filters import push_filters
+from headgate.optimize.rules.remember_values import remember_values
 from headgate.optimize.state import StateChoice, choose_state
 from headgate.optimize.statistics import Statistics
 from headgate.plan.nodes import Emit, Node
@@ -22,7 +23,7 @@ from headgate.safety.gate import Judgement, examine
 RULES: tuple[Callable[[Node], Node], ...] = (drop_covered, push_filters, drop_distinct, prune_columns)
 """Applied once each, in this order; none of them ever makes a plan worse."""
 
-ALTERNATIVES: tuple[Callable[[Node], Iterator[Node]], ...] = (move_negation, push_distinct)
+ALTERNATIVES: tuple[Callable[[Node], Iterator[Node]], ...] = (move_negation, push_distinct, remember_values)
 """Each yields plans that answer the same and may be cheaper or dearer: cost decides."""
 
 MOST_ALTERNATIVES = 32

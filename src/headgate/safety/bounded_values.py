@@ -104,6 +104,12 @@ def judge_join(join: Join, consumer: Node | None, core: Node) -> ValuesVerdict:
     """Whether the values of a join's block bound it; `core` is the block's top, `consumer` the node above it."""
     distinct = isinstance(consumer, Distinct)
     block = flatten(core, windows=False, distinct=distinct)
+    if block is None and flatten(core, windows=True, distinct=True) is not None:
+        return ValuesVerdict(
+            None,
+            "beside a window, few values bound a stream only under DISTINCT and if all of its columns that matter "
+            "have few: otherwise every copy of a row counts, and each of its results has to be ended",
+        )
     if block is None:
         return ValuesVerdict(
             None, "value ranges bound only joins of unwindowed streams, selected and projected"

@@ -121,14 +121,15 @@ class _Script:
         columns = {column.name: column.type for column in stream.columns}
         found: dict[str, Any] = dict(flags)
         for column, value in values.items():
-            typed = None if column == stream.time or column in flags else _value(columns[column], value)
+            typed = None if column == stream.time or column in flags else value_of(columns[column], value)
             if typed is None:
                 return None
             found[column] = typed
         return found
 
 
-def _value(dtype: pa.DataType, number: int) -> Any:
+def value_of(dtype: pa.DataType, number: int) -> Any:
+    """A value of a type that is a different one for each number; None if there is none to write down."""
     if types.is_integer(dtype):
         return number
     if pa.types.is_string(dtype):

@@ -2,7 +2,8 @@
 
 The lemmas of the Memory document's appendix give the rows (`values.witness`); this says for which part of a plan they
 speak, and turns their codes back into values of columns. They hold for streams that promise nothing: where a
-stream has a key or punctuations, the proof is that of the Punctuation document (`stuck_rows`).
+stream has a key or punctuations, the proof is that of the Punctuation document (`stuck_rows`). Negations, and joins
+with windows, ask for rows that came before in a simpler way (`asked_rows`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,21 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from headgate.plan.nodes import Aggregate, Distinct, Emit, Filter, Node, Project
+from headgate.plan.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Emit,
+    Filter,
+    Negation,
+    Node,
+    Project,
+    SemiJoin,
+    StreamScan,
+    Window,
+)
 from headgate.safety.adversary import Adversary, Values
+from headgate.safety.asked_rows import find_asked_rows
 from headgate.safety.block import Block, flatten
 from headgate.safety.stuck_rows import find_stuck_rows
 from headgate.safety.translation import NotAComparisonError, Translated, translate
@@ -30,7 +44,27 @@ _EPOCH = date(1970, 1, 1)
 
 def find_adversary(plan: Emit, count: int) -> Adversary | None:
     """An adversary with `count` rows against a refused plan; None if none is known."""
-    return _by_values(plan, count) or find_stuck_rows(plan, count)
+    return _by_values(plan, count) or find_stuck_rows(plan, count) or find_asked_rows(plan, count)
+
+
+def why_none(plan: Emit) -> str:
+    """Why no rows are known that prove a refusal, as far as the query's shape says so."""
+    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
+    names = [scan.stream.name for scan in scans]
+    promised = sorted({s.stream.name for s in scans if s.stream.keys or s.stream.punctuations})
+    if promised and len(set(names)) < len(names):
+        return f"{', '.join(promised)} makes promises and is read twice: a row of it speaks for the other reading too"
+    if promised and any(
+        isinstance(node, (Negation, SemiJoin, Difference, Aggregate)) for node in plan.walk()
+    ):
+        return f"{', '.join(promised)} makes promises, and the proof with promises is one for joins alone"
+    if any(isinstance(node, Aggregate) for node in plan.walk()):
+        return "the proof is one for groups and counts of values, and other answers need not change by a row"
+    if any(isinstance(node, Window) and node.window.partition for node in plan.walk()):
+        return "the last rows of each value replace one another, which no proof here speaks of"
+    if any(isinstance(node, Filter) for node in plan.walk()):
+        return "rows would have to pass conditions that are not comparisons of columns and constants"
+    return "the query's shape is none that the proofs speak of"
 
 
 def _by_values(plan: Emit, count: int) -> Adversary | None:

@@ -22,7 +22,7 @@ def push_distinct(plan: Node) -> Iterator[Node]:
 
     def visit(node: Node) -> Iterator[Node]:
         if isinstance(node, Distinct):
-            join = _join_below(node.input)
+            join = join_below(node.input)
             if join is not None:
                 members = tuple(
                     Distinct(member)
@@ -31,7 +31,7 @@ def push_distinct(plan: Node) -> Iterator[Node]:
                     for member in join.members
                 )
                 if any(new is not old for new, old in zip(members, join.members, strict=True)):
-                    yield _replace_below(node, join, replace(join, members=members))
+                    yield replace_below(node, join, replace(join, members=members))
         for index, each in enumerate(node.inputs):
             for changed in visit(each):
                 yield node.with_inputs([*node.inputs[:index], changed, *node.inputs[index + 1 :]])
@@ -39,13 +39,15 @@ def push_distinct(plan: Node) -> Iterator[Node]:
     yield from visit(plan)
 
 
-def _join_below(node: Node) -> Join | None:
+def join_below(node: Node) -> Join | None:
+    """The join under projections and filters, if there is one."""
     while isinstance(node, (Project, Filter)):
         node = node.input
     return node if isinstance(node, Join) else None
 
 
-def _replace_below(node: Node, old: Node, new: Node) -> Node:
+def replace_below(node: Node, old: Node, new: Node) -> Node:
+    """The plan with another node in place of one."""
     if node is old:
         return new
-    return node.with_inputs([_replace_below(each, old, new) for each in node.inputs])
+    return node.with_inputs([replace_below(each, old, new) for each in node.inputs])

@@ -1,0 +1,155 @@
+"""AskedRows: rows that later rows of another stream ask for, through a negation, EXISTS, a join or a count.
+
+```
+NOT EXISTS (b)     b has brought some of the keys 1, 2, 3, …; a row of a with key k then is an answer, or is none
+```
+
+So the state after b has to tell all sets of keys apart. The same holds for the left side where a row of the right
+brings its rows into the answer or takes them out, and for the unwindowed input of a join whatever window the others
+have. The streams must make no promises: what they could promise is not played here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.plan.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Emit,
+    Filter,
+    Join,
+    Negation,
+    Node,
+    Project,
+    SemiJoin,
+    StreamScan,
+)
+from headgate.plan.patterns import Pattern, label
+from headgate.safety.adversary import Adversary, Values
+from headgate.safety.lineage import Lineage, lineage
+from headgate.safety.stuck_rows import value_of
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Rows of `asked` with a key, and the rows of the others with the same key that ask for it."""
+
+    asked: tuple[Lineage, tuple[str, ...]]
+    askers: tuple[tuple[Lineage, tuple[str, ...]], ...]
+    reason: str
+
+
+def find_asked_rows(plan: Emit, count: int) -> Adversary | None:
+    """An adversary with `count` rows against an operator right below projections; None if none is known."""
+    if any(_promises(node) for node in plan.walk() if isinstance(node, StreamScan)):
+        return None
+    node: Node = plan.input
+    while isinstance(node, (Project, Distinct)):
+        node = node.input
+    if any(isinstance(each, Filter) for each in node.walk()):
+        return None
+    for asking in _askings(node, plan):
+        rows = [_row(*asking.asked, number) for number in range(1, count + 1)]
+        probes = [
+            [(behind.scan.stream.name, _row(behind, names, number)) for behind, names in asking.askers]
+            for number in range(1, count + 1)
+        ]
+        if all(row is not None for row in rows) and all(
+            row is not None for probe in probes for _, row in probe
+        ):
+            return Adversary(
+                asking.asked[0].scan.stream.name,
+                tuple(row for row in rows if row is not None),
+                tuple(tuple((name, row) for name, row in probe if row is not None) for probe in probes),
+                one_size=False,
+                reason=asking.reason,
+            )
+    return None
+
+
+def _promises(scan: StreamScan) -> bool:
+    stream = scan.stream
+    return bool(
+        stream.keys
+        or stream.punctuations
+        or stream.checks
+        or stream.ordered
+        or stream.clustered
+        or stream.references
+    )
+
+
+def _askings(node: Node, plan: Emit) -> Iterator[_Asking]:
+    match node:
+        case SemiJoin() | Negation() if node.keys and not node.residual:
+            sides = ((node.left, [a for a, _ in node.keys]), (node.right, [b for _, b in node.keys]))
+            yield from _pairs(plan, sides, "whether a row of {} counts depends on whether one of {} has come")
+        case Difference():
+            names = [[column.name for column in each.schema] for each in node.inputs]
+            sides = ((node.left, names[0]), (node.right, names[1]))
+            yield from _pairs(plan, sides, "how many copies of {} count depends on how many of {} have come")
+        case Join() if node.equalities and not node.residual:
+            yield from _joined(node, plan)
+        case Aggregate() if not node.keys:
+            yield from _counted(node)
+
+
+def _pairs(
+    plan: Emit, sides: tuple[tuple[Node, list[str]], tuple[Node, list[str]]], said: str
+) -> Iterator[_Asking]:
+    """The right side asked by the left, then the left by the right; only a side that nothing leaves is asked."""
+    edges = label(plan)
+    for (asker, their), (asked, own) in ((sides[0], sides[1]), (sides[1], sides[0])):
+        one, other = _behind(asked, own), _behind(asker, their)
+        edge = edges[asked]
+        if one is not None and other is not None and max(edge.pattern, edge.expiry) == Pattern.MON:
+            yield _Asking(one, (other,), said.format(other[0].name, one[0].name))
+
+
+def _joined(node: Join, plan: Emit) -> Iterator[_Asking]:
+    edges = label(plan)
+    found = []
+    for member in node.members:
+        names = [name for group in node.equalities for name in group if name in member.names]
+        behind = _behind(member, names)
+        if behind is None:
+            return
+        found.append(behind)
+    for number, member in enumerate(node.members):
+        if max(edges[member].pattern, edges[member].expiry) == Pattern.MON:
+            others = tuple(each for place, each in enumerate(found) if place != number)
+            askers = " and ".join(each[0].name for each in others)
+            yield _Asking(
+                found[number],
+                others,
+                f"a row of {askers} later asks for every row of {found[number][0].name}",
+            )
+
+
+def _counted(node: Aggregate) -> Iterator[_Asking]:
+    """COUNT(DISTINCT …): a value counts if it has not come before."""
+    for call in node.calls:
+        if call.distinct and call.argument is not None and call.function == "COUNT":
+            behind = _behind(node.input, [call.argument])
+            if behind is not None:
+                yield _Asking(
+                    behind, (behind,), f"{call.show()} asks of each row whether its value has come before"
+                )
+
+
+def _behind(node: Node, names: list[str]) -> tuple[Lineage, tuple[str, ...]] | None:
+    """The stream behind an edge and its columns of these names; None if there are others in between."""
+    found = lineage(node.input if isinstance(node, Distinct) else node)
+    if found is None or not names or not all(name in found.columns for name in names):
+        return None
+    return found, tuple(found.columns[name] for name in names)
+
+
+def _row(behind: Lineage, names: tuple[str, ...], number: int) -> Values | None:
+    stream = behind.scan.stream
+    types = {column.name: column.type for column in stream.columns}
+    values = {name: value_of(types[name], number) for name in names}
+    return None if stream.time in names or None in values.values() else values
