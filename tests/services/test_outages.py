@@ -106,7 +106,7 @@ def headgate(folder: Path, jars: Sequence[Path], *words: str) -> subprocess.Comp
         text=True,
         capture_output=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
 
 

@@ -6,23 +6,20 @@ import os
 from collections.abc import Iterable, Sequence
 
 from headgate.model.errors import SetupError
-from headgate.plan.catalog import StreamDef, TableDef
+from headgate.plan.catalog import StreamDef
 
 PACKAGES = "spark.jars.packages"
 _SCALA = "2.13"
-_POSTGRESQL = "42.7.7"
 
 
 def connector(format: str, version: str | None = None) -> str | None:
     """The Maven coordinates of what a format needs, in the installed Spark's version; None if it needs nothing."""
     if format == "kafka":
         return f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{version or _spark_version()}"
-    if format == "jdbc":
-        return f"org.postgresql:postgresql:{_POSTGRESQL}"
     return None
 
 
-def packages_for(definitions: Iterable[StreamDef | TableDef], sinks: Iterable[str] = ()) -> dict[str, str]:
+def packages_for(streams: Iterable[StreamDef], sinks: Iterable[str] = ()) -> dict[str, str]:
     """The setting with which a Spark session finds the connectors of all these; empty if none is needed.
 
     A machine that already says where such jars come from, in PYSPARK_SUBMIT_ARGS, is left alone.
@@ -31,7 +28,7 @@ def packages_for(definitions: Iterable[StreamDef | TableDef], sinks: Iterable[st
         word in os.environ.get("PYSPARK_SUBMIT_ARGS", "") for word in ("--packages", "--jars", "spark.jars")
     ):
         return {}
-    formats = [each.source.format for each in definitions if each.source is not None]
+    formats = [each.source.format for each in streams if each.source is not None]
     needed = {found for each in [*formats, *sinks] if (found := connector(each)) is not None}
     return {PACKAGES: ",".join(sorted(needed))} if needed else {}
 
