@@ -1,4 +1,4 @@
-"""Metrics of a run on Spark: in its folder, in Spark's own progress, and for whoever scrapes them meanwhile."""
+"""Metrics of a run on Spark: in its folder, what Spark reports of itself among them, and for whoever scrapes them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def write(folder: Path) -> None:
         stamped.write_parquet(folder / f"{number}.parquet")
 
 
-def session_in(folder: Path, spark: Any = None) -> hg.Session:
-    session = hg.Session(spark)
+def session_in(folder: Path) -> hg.Session:
+    session = hg.Session()
     session.base = folder
     session.sql(QUERY)
     return session
@@ -85,17 +85,3 @@ def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
     assert again["batches"] == BATCHES + 1
     assert again["late_rows"] == 11
     assert again["spark"]["seconds"]["addBatch"] > phases["addBatch"]
-
-
-def test_sparks_own_progress_has_them_too(spark: Any, tmp_path: Path) -> None:
-    write(tmp_path / "s")
-    query = session_in(tmp_path, spark).query("q")
-    handle = query.start(
-        "memory", shards=2, trigger={"availableNow": True}, sink_options={"queryName": "seen"}
-    )
-    handle.awaitTermination()
-    (found,) = [each["observedMetrics"]["headgate"] for each in handle.recentProgress]
-    assert found["state_rows"] > 0
-    assert found["clock"] == 28_999_999
-    names = [name for name in found.asDict() if name.startswith("state_rows.")]
-    assert sum(found[name] for name in names) == found["state_rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("pyspark", "google.protobuf", "pandas")
 _OURS = re.compile(r"error\[(HG\d+)\]: (?P<cause>[^\n]*)(?:\n  help: (?P<remedy>[^\n]*))?")
+_FULL = os.strerror(errno.ENOSPC)
 _CLASSES: dict[str, type[HeadgateError]] = {
     "HG001": InputError,
     "HG501": DataError,
@@ -121,12 +123,22 @@ _SETTINGS = {
 
 def translated(error: BaseException) -> HeadgateError | None:
     """A failure that Spark reports, as the error of ours that caused it; None if there is none."""
-    text = str(error)
+    # The message is that of the outermost failure; what caused it stands in the trace.
+    text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     found = _OURS.search(text)
     if found is None:
-        return None
+        return disk_full() if _FULL in text else None
     kind = _CLASSES.get(found[1], SetupError)
     return kind(found["cause"], remedy=found["remedy"])
+
+
+def disk_full(where: Path | None = None) -> SetupError:
+    """What to say when a write found no room."""
+    place = "its checkpoint, its output or Spark's scratch folder" if where is None else str(where)
+    return SetupError(
+        f"there is no space left for {place}",
+        remedy="make room and run it again: a run with --checkpoint goes on",
+    )
 
 
 def first_line(error: BaseException) -> str:

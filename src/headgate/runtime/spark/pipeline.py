@@ -15,7 +15,6 @@ from headgate.runtime.output import arrow_schema
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.labels import shard_labels
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
-from headgate.runtime.spark.observed import observed
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
 from headgate.runtime.spark.stage import Stage
@@ -49,10 +48,9 @@ def packed_units(
 def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
     """What all shards say, packed: rows of (kind, name, rows, blob)."""
     last, messages = _to_last(stage, packed, labels)
-    said = messages.transformWithState(
+    return messages.transformWithState(
         ShardProcessor(last, labels), FROM_SHARD_DDL, "Append", _time_mode(last)
     )
-    return observed(said, stage)
 
 
 def rows(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import tempfile
@@ -33,7 +34,7 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.checkpoint import claim
-from headgate.runtime.spark.cluster import cores, first_line, translated
+from headgate.runtime.spark.cluster import cores, disk_full, first_line, translated
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.folder import QueryFolder, check_free
 from headgate.runtime.spark.folder import publish as publish_folder
@@ -230,6 +231,14 @@ class _Run:
 
     def read_on(self, options: SparkOptions, *, end: bool, moving: bool = False) -> None:
         """Adds files that are in no list yet to the reading lists; `moving`: files come and go meanwhile."""
+        try:
+            self._read_on(options, end=end, moving=moving)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise disk_full(self.checkpoint) from error
+
+    def _read_on(self, options: SparkOptions, *, end: bool, moving: bool) -> None:
         known = self.log.known()
         units = {
             each.name: units_of(each, self.base, options.batch_rows, known, moving=moving)
