@@ -90,7 +90,9 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     session.sql(workload.statements)
     query = session.query("answer")
     cores = int(spark.sparkContext.defaultParallelism)
-    stage = make_stage(query.bound, query.optimized, SparkOptions(), shards=cores, tables={}, base=folder)
+    stage = make_stage(
+        query.bound, query.optimized, SparkOptions(), shards=cores, tables={}, base=folder, narrow=True
+    )
     log = UnitLog(checkpoint / "headgate" / "units", stage.streams, cores)
     files = [sorted((folder / stream.name).iterdir()) for stream in stage.streams]
     names = [stream.name for stream in stage.streams]
