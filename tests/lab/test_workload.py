@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 
 from headgate import Session
+from headgate.lab.bench.engines import with_flink
 from headgate.lab.bench.engines.outcome import Outcome
+from headgate.lab.bench.engines.process import available
 from headgate.lab.bench.streams import StreamBench, _require_same
 from headgate.lab.bench.streams import run as run_bench
 from headgate.lab.bench.workload import WORKLOADS, batch_rows, by_polars, write
-from headgate.model.errors import DisagreementError, InputError
+from headgate.model.errors import DisagreementError, InputError, SetupError
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -72,3 +74,18 @@ def test_what_cannot_be_measured_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         run_bench("join", rows=rows, batch=batch, engines=engines)
+
+
+def test_flink_is_asked_every_question() -> None:
+    assert with_flink.QUERIES.keys() == WORKLOADS.keys()
+
+
+def test_flink_is_left_out_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(with_flink.PYTHON, raising=False)
+    if with_flink.python_with_flink() is not None:
+        pytest.skip("Flink is installed here")
+    assert "flink" not in available()
+    with pytest.raises(SetupError, match="apache-flink is not installed"):
+        with_flink.run("flink", WORKLOADS["join"], tmp_path, tmp_path)
+    monkeypatch.setenv(with_flink.PYTHON, "elsewhere/bin/python")
+    assert "flink" in available()

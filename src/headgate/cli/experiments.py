@@ -62,7 +62,8 @@ def bench(
         int, typer.Option("--batch", min=2, help="Rows in a micro-batch; not for kernels.")
     ] = 2_000_000,
     engines: Annotated[
-        str | None, typer.Option("--engines", metavar="A,B", help="Which engines; all if not given.")
+        str | None,
+        typer.Option("--engines", metavar="A,B", help="Which engines; all that are installed if not given."),
     ] = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="PNG", help="Also draw it; not for kernels.")
@@ -130,9 +131,8 @@ def _bench_streams(
     name: Bench, rows: int, batch: int, engines: str | None, format: Format, picture: Path | None
 ) -> None:
     from headgate.lab.bench import streams
-    from headgate.lab.bench.engines.process import ENGINES
 
-    chosen = ENGINES if engines is None else tuple(each.strip() for each in engines.split(","))
+    chosen = None if engines is None else tuple(each.strip() for each in engines.split(","))
     found = _working(
         f"bench {name}",
         lambda say: streams.run(name.value, rows=rows, batch=batch, engines=chosen, on_progress=say),

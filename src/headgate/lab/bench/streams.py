@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.lab.bench.engines.outcome import Outcome
-from headgate.lab.bench.engines.process import ENGINES, measure
+from headgate.lab.bench.engines.process import ENGINES, available, measure
 from headgate.lab.bench.workload import WORKLOADS, write
 from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import REPORT
@@ -47,11 +47,12 @@ def run(
     *,
     rows: int,
     batch: int,
-    engines: Sequence[str] = ENGINES,
+    engines: Sequence[str] | None = None,
     scratch: Path | None = None,
     on_progress: Callable[[str], None] = lambda what: None,
 ) -> StreamBench:
     """Writes the data, runs one engine after the other and requires that all found the same."""
+    engines = available() if engines is None else engines
     unknown = [each for each in engines if each not in ENGINES]
     if unknown or not engines:
         raise InputError(f"no engine {', '.join(unknown)}", remedy=f"the engines are {', '.join(ENGINES)}")
