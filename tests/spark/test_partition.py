@@ -47,6 +47,8 @@ def test_rows_that_meet_agree_on_the_columns(
         f"SELECT COUNT(*) AS n FROM {A}",
         "SELECT x, y FROM a [ROWS 3]",
         f"SELECT RSTREAM(x, y) FROM {A}",
+        "SELECT COUNT(*) AS n FROM a [ROWS 5]",
+        "SELECT DISTINCT x FROM a [ROWS 5]",
     ],
 )
 def test_one_shard_where_nothing_tells_rows_apart(query: str) -> None:

@@ -66,6 +66,7 @@ _WORK = {
     Emit: 0.5e-6,
 }
 """Seconds of work for each row that comes or goes."""
+_HEAVY = (Join, SemiJoin, Negation, Difference)
 _WIDTH = 8.0
 
 
@@ -98,7 +99,17 @@ def cut(graph: OperatorGraph, facts: OptimizedPlan, shards: int) -> StagedPlan:
     routes = uncut.stages[0].routes
     if len(routes.shares) == 1 and routes.shards == shards:
         return uncut
-    return min((uncut, *found), key=lambda each: (_cost(each, facts), len(each.stages)))
+    sensible = (each for each in found if _is_sensible(each.stages))
+    return min((uncut, *sensible), key=lambda each: (_cost(each, facts), len(each.stages)))
+
+
+def _is_sensible(stages: Sequence[StagePlan]) -> bool:
+    """Whether every exchange makes many shards of one only for heavy work, and never one of one."""
+    for before, after in pairwise(stages):
+        heavy = any(isinstance(node, _HEAVY) for node in _inside(after))
+        if before.routes.shards == 1 and (after.routes.shards == 1 or not heavy):
+            return False
+    return True
 
 
 def ways(graph: OperatorGraph, facts: OptimizedPlan, shards: int) -> Iterator[StagedPlan]:
