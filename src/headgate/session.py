@@ -25,7 +25,7 @@ from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
 from headgate.optimize.kept import with_kept
-from headgate.optimize.optimize import Optimized, OptimizedPlan, optimize
+from headgate.optimize.optimize import Optimized, OptimizedPlan, is_bounded, optimize
 from headgate.optimize.statistics import Statistics, read_statistics
 from headgate.optimize.tree_cost import tree_cost
 from headgate.optimize.window_length import suggest_length
@@ -321,8 +321,8 @@ class Query:
             queries = {
                 each.name: Query(self.session, catalog, each, self.statistics) for each in catalog.queries
             }
-            return queries[self.name].judged.bounded and all(
-                queries[other.name].judged.bounded or not other.judged.bounded
+            return is_bounded(queries[self.name].plan) and all(
+                is_bounded(queries[other.name].plan) or not other.judged.bounded
                 for other in self._others
                 if not texts.keys().isdisjoint(names_read(other.definition, self.catalog))
             )

@@ -64,20 +64,22 @@ class Estimates:
 
 
 def estimate(
-    plan: Node, statistics: Statistics, held: Mapping[Node, tuple[float | None, bool]] | None = None
+    plan: Node,
+    statistics: Statistics,
+    held: Mapping[Node, tuple[float | None, bool]] | None = None,
+    chosen: Mapping[Join, OrderChoice] | None = None,
 ) -> Estimates:
     """Estimates for a whole plan, bottom-up.
 
     `held` says of some edges how many rows of them are kept (None: as estimated) and whether that is bounded, because
-    something else than a window says so.
+    something else than a window says so; `chosen` are the orders of joins, if they have been chosen before.
     """
     edges: dict[Node, Estimate] = {}
     orders: dict[Join, OrderChoice] = {}
     for node in reversed(list(plan.walk())):
         inputs = [edges[each] for each in node.inputs]
         if isinstance(node, Join):
-            choice = choose_order(join_inputs(node, inputs))
-            orders[node] = choice
+            orders[node] = chosen[node] if chosen is not None else choose_order(join_inputs(node, inputs))
         edges[node] = _within_reason(_estimate(node, inputs, statistics))
         if held is not None and node in held:
             rows, bounded = held[node]

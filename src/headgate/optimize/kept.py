@@ -61,8 +61,7 @@ class _Keeping:
             if max(edges[node].pattern, edges[node].expiry) == Pattern.MON:
                 # What is stored is bounded; the results are never taken back.
                 held[node] = (None, False)
-        again = estimate(plan, self.statistics, held)
-        estimates = replace(again, orders=self.optimized.estimates.orders)
+        estimates = estimate(plan, self.statistics, held, self.optimized.estimates.orders)
         states = choose_state(plan, edges, estimates)
         found = {node: tuple(self._stored(node, choice, estimates)) for node, choice in states.items()}
         kept = {node: StateChoice(stored) for node, stored in found.items() if stored}

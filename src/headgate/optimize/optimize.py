@@ -65,6 +65,11 @@ def optimize(plan: Emit, statistics: Statistics, name: str = "") -> Optimized:
     return Optimized(best, (best, *(each for each in ranked if each is not best)), judgement)
 
 
+def is_bounded(plan: Emit) -> bool:
+    """Whether the optimized plan is admitted: some alternative is. No cost is needed to say that."""
+    return any(examine("", each).verdict.bounded for each in alternatives(plan))
+
+
 def apply_rules(plan: Emit) -> Emit:
     """The plan after all rules."""
     node: Node = plan.input
