@@ -27,6 +27,8 @@ from headgate.runtime.spark.units import Unit, line_of
 _TICK_NS = 2_000_000
 """Spark takes files in the order of their times, which it knows to the millisecond."""
 _GATHERED_AT_ONCE = 64
+_LISTS = "[0-9]*.json"
+"""Not the hidden ones, which are being written or were when a process died."""
 
 
 @dataclass
@@ -102,7 +104,7 @@ class UnitLog:
     def gather(self, least: int = _GATHERED_AT_ONCE) -> None:
         """Takes the lists that Spark is done with, if there are many of them, into the record."""
         record = self._load()
-        found = sorted(self.done.rglob("*.json")) if self.done.exists() else []
+        found = sorted(self.done.rglob(_LISTS)) if self.done.exists() else []
         if len(found) < max(least, len(record.files) // 8):
             return
         for each in found:
@@ -128,7 +130,7 @@ class UnitLog:
         found = _read(self._record_path)
         if found is not None:
             record = _Record(found["number"], found["latest"], set(found["files"]))
-        lists = [*self.folder.glob("*.json"), *self.done.rglob("*.json")]
+        lists = [*self.folder.glob(_LISTS), *self.done.rglob(_LISTS)]
         for each in lists:
             record.number = max(record.number, _number(each) + 1)
             record.latest = max(record.latest, each.stat().st_mtime_ns)
