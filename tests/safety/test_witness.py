@@ -44,7 +44,7 @@ ASKED = {
 NONE_KNOWN = {
     "a self join with a key": "SELECT ISTREAM(p.ts) FROM k AS p, k AS q WHERE p.id = q.v",
     "negation with a key": "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM k WHERE k.id = a.id)",
-    "median": "SELECT MEDIAN(x) AS m FROM a",
+    "quantile": "SELECT QUANTILE(x, 0.9) AS m FROM a",
     "last rows of each": "SELECT id, x FROM a [PARTITION BY id ROWS 2]",
     "a filter that no row passes": "SELECT ISTREAM(DISTINCT id) FROM a WHERE LENGTH(CAST(x AS STRING)) > 5",
 }
@@ -92,6 +92,24 @@ def test_every_row_matters(name: str) -> None:
         before = list(range(place))
         with_it = said(query, shown.adversary, [*before, place], place)
         assert with_it != said(query, shown.adversary, before, place)
+
+
+def test_a_median_is_moved_over_every_value() -> None:
+    shown = asked("SELECT MEDIAN(x) AS m FROM a").queries[0].witness(40)
+    assert shown is not None
+    assert [(each.rows, each.kept >= each.rows) for each in shown.growth] == [
+        (10, True),
+        (20, True),
+        (30, True),
+        (40, True),
+    ]
+    assert shown.growth[-1].bits > 30
+    told = [
+        {row["m"] for row in said("SELECT MEDIAN(x) AS m FROM a", shown.adversary, places, 0)}
+        for places in ([0, 2, 5, 7], [0, 3, 5, 7])
+    ]
+    assert {1, 3, 6, 8} <= told[0]
+    assert {1, 4, 6, 8} <= told[1]
 
 
 @pytest.mark.parametrize("name", NONE_KNOWN)

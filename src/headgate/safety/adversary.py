@@ -13,7 +13,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Adversary:
-    """Rows that `stream` may or may not bring, and for each the rows that later ask whether it did.
+    """Rows that `stream` may or may not bring, and for each the rows that later ask whether it did, or once for all.
 
     Any subset of the rows is a possible past (any of half the size, if `one_size`), and the answers to come tell
     all of these apart. So a state has to be able to tell them apart too.

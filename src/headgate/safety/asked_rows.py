@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headgate.model import types
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
@@ -31,6 +32,9 @@ from headgate.plan.patterns import Pattern, label
 from headgate.safety.adversary import Adversary, Values
 from headgate.safety.lineage import Lineage, lineage
 from headgate.safety.stuck_rows import value_of
+
+_FAR = 1_000_000_000
+_LEAST_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ def find_asked_rows(plan: Emit, count: int) -> Adversary | None:
         node = node.input
     if any(isinstance(each, Filter) for each in node.walk()):
         return None
+    if isinstance(node, Aggregate):
+        swept = _swept(node, count)
+        if swept is not None:
+            return swept
     for asking in _askings(node, plan):
         rows = [_row(*asking.asked, number) for number in range(1, count + 1)]
         probes = [
@@ -138,6 +146,28 @@ def _counted(node: Aggregate) -> Iterator[_Asking]:
                 yield _Asking(
                     behind, (behind,), f"{call.show()} asks of each row whether its value has come before"
                 )
+
+
+def _swept(node: Aggregate, count: int) -> Adversary | None:
+    """MEDIAN: rows far above, then twice as many far below, move it over every value that has come."""
+    for call in node.calls:
+        behind = _behind(node.input, [call.argument]) if call.argument is not None else None
+        if call.function != "MEDIAN" or node.keys or behind is None or behind[0].window is not None:
+            continue
+        found, (name,) = behind
+        dtype = next(column.type for column in found.scan.stream.columns if column.name == name)
+        if not types.is_integer(dtype) or dtype.bit_width < _LEAST_BITS:
+            continue
+        sweep = [*([_FAR] * (count + 1)), *([-_FAR] * (2 * count + 2))]
+        stream = found.scan.stream.name
+        return Adversary(
+            stream,
+            tuple({name: number} for number in range(1, count + 1)),
+            (tuple((stream, {name: value}) for value in sweep),),
+            one_size=True,
+            reason=f"rows far above and below move {call.show()} over every value that has come",
+        )
+    return None
 
 
 def _behind(node: Node, names: list[str]) -> tuple[Lineage, tuple[str, ...]] | None:
