@@ -40,7 +40,7 @@ def explain(
     shards: Annotated[
         int | None,
         typer.Option(
-            "--shards", min=1, max=10_000, help="Also show the stages on up to so many shards of Spark."
+            "--shards", min=1, max=1_000, help="Also show the stages on up to so many shards of Spark."
         ),
     ] = None,
 ) -> None:

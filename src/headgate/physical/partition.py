@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice, product
 from math import prod
 
@@ -43,6 +44,7 @@ from headgate.safety.promise import Promise
 
 _MOST_ATTRIBUTES = 64
 _MOST_USED = 4
+_SHORT = 16
 
 
 @dataclass(frozen=True)
@@ -285,14 +287,12 @@ def _hypercube(
             return None
     if isinstance(root, Emit) and not _meets(root, node, above, edges):
         return None
-    weights = {
-        number: (
-            volumes.get(leaf, Volume()),
-            {at: axis[number] for at, axis in enumerate(axes) if number in axis},
-        )
-        for number, leaf in moving.items()
-    }
-    shares = min(_shares(shards, len(axes)), key=lambda each: _load(each, list(weights.values())))
+    inputs: list[_Input] = []
+    for number, leaf in moving.items():
+        volume = volumes.get(leaf, Volume())
+        known = ((at, volume.distinct_of(axis[number])) for at, axis in enumerate(axes) if number in axis)
+        inputs.append((volume.bytes, tuple(known)))
+    shares = _best_shares(shards, len(axes), tuple(inputs))
     columns = {number: tuple((axis[number],) if number in axis else () for axis in axes) for number in moving}
     return Routes(shares, columns)
 
@@ -308,27 +308,51 @@ def _meets(root: Emit, join: Join, above: Sequence[Node], edges: Edges) -> bool:
     return edges[root.input].pattern == Pattern.MON or all(carried)
 
 
+_Input = tuple[float, tuple[tuple[int, float], ...]]
+"""Bytes per second, and the axes that a row knows with how many values its column there has."""
+
+
+@lru_cache(maxsize=64)
+def _best_shares(shards: int, axes: int, inputs: tuple[_Input, ...]) -> tuple[int, ...]:
+    """The lengths of the axes with the least load on a shard; the ways to cut a plan ask for the same ones."""
+    return min(_shares(shards, axes), key=lambda each: _load(each, inputs))
+
+
 def _shares(shards: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """All lengths of so many axes that give at most a number of shards."""
+    """Lengths of so many axes that give at most a number of shards."""
     if axes == 0:
         yield ()
         return
-    for length in range(1, shards + 1):
+    for length in _lengths(shards):
         for rest in _shares(shards // length, axes - 1):
             yield (length, *rest)
 
 
-def _load(
-    shares: tuple[int, ...], inputs: Sequence[tuple[Volume, Mapping[int, str]]]
-) -> tuple[float, float, int]:
+@lru_cache(maxsize=1024)
+def _lengths(most: int) -> tuple[int, ...]:
+    """Lengths to try: all short ones, of the others those that leave little over."""
+    return tuple(each for each in range(1, most + 1) if each <= _SHORT or each == most or _is_smooth(each))
+
+
+def _is_smooth(number: int) -> bool:
+    for prime in (2, 3, 5):
+        while number % prime == 0:
+            number //= prime
+    return number == 1
+
+
+def _load(shares: tuple[int, ...], inputs: Sequence[_Input]) -> tuple[float, float, int]:
     """Bytes that the busiest shard receives per second; then all that are sent, then the more even lengths.
 
     A row is told apart on the axes that it knows, and there into no more places than its column has values.
     """
     load = sent = 0.0
-    for volume, known in inputs:
-        places = prod(min(float(shares[axis]), volume.distinct_of(name)) for axis, name in known.items())
-        copies = prod(share for axis, share in enumerate(shares) if axis not in known)
-        load += volume.bytes / places
-        sent += volume.bytes * copies
+    shards = prod(shares)
+    for size, known in inputs:
+        places, told = 1.0, 1
+        for axis, values in known:
+            told *= shares[axis]
+            places *= min(shares[axis], values)
+        load += size / places
+        sent += size * (shards // told)
     return load, sent, sum(shares)
