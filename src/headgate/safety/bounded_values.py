@@ -14,7 +14,7 @@ The Memory document judges the block; this says which plan operators that makes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
@@ -256,6 +256,7 @@ class _Judged:
                     edge = _over_edge(scalar, below)
                     if edge is not None:
                         expressions[attribute] = edge
+        ordered = [_without_constants(synopsis, expressions) for synopsis in ordered]
         method = ValuesMethod(form, translated, tuple(ordered), expressions, extremes, summed)
         missing = [a for synopsis in ordered for a in synopsis.attributes if a not in expressions]
         if missing:
@@ -264,6 +265,18 @@ class _Judged:
         if dense:
             return ValuesVerdict(None, "values without gaps cannot be put in order with others yet")
         return ValuesVerdict(method, "")
+
+
+def _without_constants(synopsis: StreamSynopsis, expressions: Mapping[Attribute, Scalar]) -> StreamSynopsis:
+    """The synopsis without attributes that are not at hand and have one value: rows have passed the filter for it."""
+    if synopsis.ordered:
+        return synopsis
+    cuts = [
+        cut
+        for cut, cells in zip(synopsis.cuts, synopsis.cells, strict=True)
+        if cut.attribute in expressions or len(cells) > 1
+    ]
+    return replace(synopsis, cuts=tuple(cuts))
 
 
 def _uncoded(translated: Translated, attribute: Attribute) -> bool:
