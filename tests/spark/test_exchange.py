@@ -15,12 +15,14 @@ from tests.spark.test_stages import JOIN, STREAMS, TABLES, random_rows
 
 import headgate as hg
 
+SLIDING = JOIN.replace("SECONDS]", "SECONDS SLIDE 1 SECOND]")
+
 
 @pytest.mark.parametrize(
     ("query", "shards"),
     [
         (f"SELECT b.z, COUNT(*) AS n, SUM(a.x) AS s {JOIN} GROUP BY b.z", 4),
-        ("SELECT COUNT(*) AS n, AVG(x) AS v FROM a [RANGE 4 SECONDS SLIDE 1 SECOND]", 2),
+        (f"SELECT COUNT(*) AS n, AVG(a.x) AS v {SLIDING}", 4),
         (f"SELECT RSTREAM(DISTINCT a.x) {JOIN}", 3),
     ],
 )

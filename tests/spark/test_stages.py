@@ -65,10 +65,6 @@ BY_Y = {"a": (("y",),), "b": (("y",),)}
         (f"SELECT ISTREAM(DISTINCT a.x) {JOIN}", [((4,), BY_Y), ((4,), {"exchange 0": (("x",),)})]),
         (f"SELECT a.x {JOIN}", [((4,), BY_Y), ((4,), {"exchange 0": (("x",),)})]),
         (f"SELECT COUNT(*) AS n {JOIN}", [((4,), BY_Y), ((1,), {"exchange 0": ((),)})]),
-        (
-            "SELECT COUNT(*) AS n FROM a [RANGE 4 SECONDS SLIDE 1 SECOND]",
-            [((4,), {"a": (("ts",),)}), ((1,), {"exchange 0": ((),)})],
-        ),
         (f"SELECT RSTREAM(a.x, b.z) {JOIN}", [((4,), BY_Y), ((1,), {"exchange 0": ((),)})]),
         (
             f"SELECT a.x, COUNT(*) AS n {CHAIN} GROUP BY a.x",
@@ -139,6 +135,17 @@ def test_narrow_streams_say_the_same(query: str) -> None:
     expected = output_of(STREAMS + query, "q", [inputs], TABLES)
     stage = stage_of(STREAMS + query, "q", TABLES, shards=4, narrow=True)
     assert say(stage, inputs).changes() == expected
+
+
+def test_a_global_aggregate_has_several_shards_if_there_is_enough_to_add_up() -> None:
+    text = STREAMS + "SELECT COUNT(*) AS n FROM a [RANGE 4 SECONDS SLIDE 1 SECOND]"
+    fast, slow = (
+        stage_of(text, "q", TABLES, shards=4, statistics=f"streams: {{a: {{rate: {rate}}}}}")
+        for rate in (3_000_000, 1_000)
+    )
+    assert shape(fast) == [((4,), {"a": (("ts",),)}), ((1,), {"exchange 0": ((),)})]
+    assert any("condense" in str(step) for step in fast.graph.steps)
+    assert shape(slow) == [((1,), {"a": ((),)})]
 
 
 def test_explain_says_stages_keys_and_shares() -> None:

@@ -46,7 +46,7 @@ from headgate.plan.nodes import (
 
 _MOST_CUTS = 3
 _MOST_CANDIDATES = 12
-_EXCHANGE = 0.1
+_EXCHANGE = 0.3
 """Seconds that an exchange adds to a micro-batch."""
 _SENT, _RECEIVED = 0.8e-6, 0.6e-6
 """Seconds that a row costs the shard that sends it and the one that receives it."""
@@ -60,7 +60,7 @@ _WORK = {
     Negation: 1.5e-6,
     Difference: 1.5e-6,
     Distinct: 1.0e-6,
-    Aggregate: 2.0e-6,
+    Aggregate: 1.0e-6,
     TableJoin: 0.3e-6,
     Window: 0.1e-6,
     Emit: 0.5e-6,
@@ -245,7 +245,8 @@ def _cost(plan: StagedPlan, facts: OptimizedPlan) -> float:
     scale = 1.0 if facts.estimates.measured else _FAST
 
     def rows(node: Node) -> float:
-        return scale * (edges[node].rate + edges[node].endings)
+        found = scale * (edges[node].rate + edges[node].endings)
+        return min(found, 2 * _ticks(node, facts)) if isinstance(node, Aggregate) else found
 
     def sent(node: Node) -> float:
         return min(rows(node), _panes(node, facts)) if node in plan.condensed else rows(node)
@@ -268,9 +269,14 @@ def _cost(plan: StagedPlan, facts: OptimizedPlan) -> float:
 
 def _panes(node: Node, facts: OptimizedPlan) -> float:
     """Rows per second that are left of a node's when those of a group that live and die together are one."""
-    slide = common_slide(node)
     [reader] = [each for each in facts.plan.walk() if node in each.inputs]
-    return float("inf") if slide is None else facts.estimates.edges[reader].rows * SECOND / slide
+    return _ticks(reader, facts)
+
+
+def _ticks(aggregate: Node, facts: OptimizedPlan) -> float:
+    """How often per second groups can change if windows slide."""
+    slide = common_slide(aggregate)
+    return float("inf") if slide is None else facts.estimates.edges[aggregate].rows * SECOND / slide
 
 
 def _copies(routes: Routes, leaf: int) -> int:
