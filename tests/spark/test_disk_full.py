@@ -8,12 +8,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from tests.spark.shards import stage_of
 
+import headgate as hg
+from headgate.model.errors import SetupError
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.reading_lists import UnitLog
+from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 from headgate.runtime.spark.units import Unit
 
 QUERY = """
@@ -38,10 +43,60 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def add_file(folder: Path, number: int) -> None:
+    instants = [number * 10 + second for second in range(10)]
+    frame = pl.DataFrame({"ts": instants, "k": [second % 3 for second in range(10)]})
+    folder.mkdir(exist_ok=True)
+    stamped = frame.with_columns(pl.from_epoch("ts", time_unit="s").dt.replace_time_zone("UTC"))
+    stamped.write_parquet(folder / f"{number}.parquet")
+
+
+def session_in(folder: Path) -> hg.Session:
+    session = hg.Session()
+    session.base = folder
+    session.sql(QUERY)
+    return session
+
+
+def run(spark: Any, folder: Path, output: str, checkpoint: Path, *, drain: bool) -> None:
+    options = SparkOptions(drain=drain, shards=2, batch_rows=10)
+    queries = session_in(folder).chosen(None)
+    run_to_folder(spark, queries, folder, options, Place(folder / output, checkpoint))
+
+
+def answer(folder: Path) -> pl.DataFrame:
+    files = sorted((folder / "q").glob("*.parquet"))
+    return pl.concat([pl.read_parquet(file) for file in files]).sort("_time", "_op", "k", "n")
+
+
 def fill(disk: Path, left: int) -> None:
     """Leaves so many bytes free."""
     free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
     (disk / "ballast").write_bytes(bytes(max(0, free - left)))
+
+
+@pytest.mark.parametrize("left", [0, 65_536], ids=["nothing left", "room for part of a micro-batch"])
+def test_a_full_disk_stops_the_run_and_spoils_nothing(
+    spark: Any, tmp_path: Path, small_disk: Path, left: int
+) -> None:
+    state = small_disk / "state"
+    add_file(tmp_path / "s", 0)
+    run(spark, tmp_path, "out", state, drain=False)
+    for number in (1, 2, 3):
+        add_file(tmp_path / "s", number)
+    whole = pl.DataFrame(session_in(tmp_path).run()["q"].table).sort("_time", "_op", "k", "n")
+
+    fill(small_disk, left)
+    with pytest.raises(SetupError, match="there is no space left") as refused:
+        run(spark, tmp_path, "out", state, drain=True)
+    assert "run it again" in str(refused.value)
+    given = answer(tmp_path / "out")
+    assert given.join(whole, on=given.columns, how="anti", nulls_equal=True).is_empty()
+    assert given.height < whole.height
+
+    (small_disk / "ballast").unlink()
+    run(spark, tmp_path, "out", state, drain=True)
+    assert answer(tmp_path / "out").equals(whole)
 
 
 def test_lists_that_found_no_room_are_written_later(tmp_path: Path, small_disk: Path) -> None:
