@@ -30,7 +30,7 @@ from headgate.safety.values import aggregates
 from headgate.safety.values.buckets import StreamSynopsis, answer_bound, synopses
 from headgate.safety.values.closure import close
 from headgate.safety.values.polynomial import polynomial_failure
-from headgate.safety.values.query import Attribute, SpjQuery
+from headgate.safety.values.query import Attribute, Comparison, SpjQuery
 from headgate.safety.values.verdict import judge
 
 Form = Literal["counted", "representatives", "summed"]
@@ -257,6 +257,8 @@ class _Judged:
                     if edge is not None:
                         expressions[attribute] = edge
         ordered = [_without_constants(synopsis, expressions) for synopsis in ordered]
+        for synopsis in ordered:
+            expressions |= _by_equals(synopsis, expressions, translated)
         method = ValuesMethod(form, translated, tuple(ordered), expressions, extremes, summed)
         missing = [a for synopsis in ordered for a in synopsis.attributes if a not in expressions]
         if missing:
@@ -277,6 +279,26 @@ def _without_constants(synopsis: StreamSynopsis, expressions: Mapping[Attribute,
         if cut.attribute in expressions or len(cells) > 1
     ]
     return replace(synopsis, cuts=tuple(cuts))
+
+
+def _by_equals(
+    synopsis: StreamSynopsis, expressions: Mapping[Attribute, Scalar], translated: Translated
+) -> dict[Attribute, Scalar]:
+    """Attributes that are not at hand by others of the row that equal them, as it has passed the filter for that."""
+    found: dict[Attribute, Scalar] = {}
+    mine = [a for a in synopsis.closure.attributes if a.stream == synopsis.occurrence]
+    for attribute in mine:
+        equals = (
+            other
+            for other in mine
+            if other in expressions
+            and translated.kinds.get(other) == translated.kinds.get(attribute)
+            and synopsis.closure.implies(Comparison(attribute, "=", other))
+        )
+        equal = None if attribute in expressions else next(equals, None)
+        if equal is not None:
+            found[attribute] = expressions[equal]
+    return found
 
 
 def _uncoded(translated: Translated, attribute: Attribute) -> bool:
