@@ -109,7 +109,7 @@ def check_console(text: str, folder: Path) -> None:
                 stderr=subprocess.STDOUT,
                 text=True,
                 encoding="utf-8",
-                timeout=120,
+                timeout=600,
                 check=False,
             )
             status = done.returncode
@@ -127,7 +127,7 @@ def check_python(text: str, folder: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

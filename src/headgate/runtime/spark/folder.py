@@ -83,7 +83,7 @@ class QueryFolder:
                 old.unlink()
             self._last = None
             if self.progress is not None:
-                self.progress.go_on_from(self.last_metrics().get("spark", {}))
+                self.progress.go_on_from(self._spark_so_far())
         except OSError as error:
             raise InputError(
                 f"cannot write to {self.folder}: {error.strerror or error}", remedy="choose another --output"
@@ -117,6 +117,15 @@ class QueryFolder:
 
     def _with_progress(self, metrics: dict[str, Any]) -> dict[str, Any]:
         return metrics if self.progress is None else {**metrics, "spark": self.progress.facts()}
+
+    def _spark_so_far(self) -> dict[str, Any]:
+        """What Spark had reported; of the last micro-batch it does so when the note of that is written already."""
+        last, file = self.last_metrics(), self.folder / "metrics.json"
+        try:
+            shown = json.loads(file.read_text())
+        except (FileNotFoundError, ValueError):
+            shown = {}
+        return dict((shown if shown.get("batches") == last.get("batches") else last).get("spark", {}))
 
     def last_metrics(self) -> dict[str, Any]:
         if self._last is None:
