@@ -3,7 +3,7 @@
 ```
 key      "anvil"                                                          the columns of `key`
 value    {"item": "anvil", "bids": 3, "_time": "2026-…", "_op": "+"}
-headers  headgate-query wanted · headgate-batch 7 · headgate-id <run>-7-0-0-3f2a…
+headers  headgate-batch 7 · headgate-id <run>-7-0-0-3f2a…
 ```
 
 A message has a `headgate-id`, made of the run, the micro-batch, the shard, the row and its number among equal rows,

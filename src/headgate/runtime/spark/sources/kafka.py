@@ -25,6 +25,7 @@ from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import STRING, is_timestamp
 from headgate.plan.catalog import StreamDef
+from headgate.runtime.sinks.kafka import SERVERS
 from headgate.runtime.sources.conform import conform
 from headgate.runtime.sources.documents import Documents
 from headgate.runtime.sources.fitting import unfit_reason
@@ -33,7 +34,6 @@ from headgate.runtime.sources.rejects import BadRow, RejectState
 from headgate.runtime.spark.aside import Aside, publish
 from headgate.runtime.spark.pack import NOW
 
-SERVERS = "kafka.bootstrap.servers"
 _TOPICS = ("subscribe", "subscribePattern", "assign")
 _OURS = {"keycolumn": "keyColumn", "timestampcolumn": "timestampColumn", "missingfields": "missingFields"}
 _FORMS = TextForms(base64=True)
