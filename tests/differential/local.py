@@ -11,7 +11,7 @@ from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, canonical_row, change_key
 
 from headgate.model.batch import BORN, SIGN
-from headgate.physical.lower import Strategy
+from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import runnable, used_streams, used_tables

@@ -19,7 +19,7 @@ from tests.oracle.values import same_output
 from headgate.kernels import closing_distinct, join_purge
 from headgate.kernels.aggregate import closing
 from headgate.physical import forgetting
-from headgate.physical.lower import Strategy
+from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
 from headgate.runtime.local.start import runnable, used_streams

@@ -68,6 +68,9 @@ class Author:
             self.pen.features.add("range")
             return f"RANGE {length}"
         self.pen.features.add("slide")
+        if self.pen.chance(40):
+            self.pen.features.add("tumbling")
+            length = f"{self.slide} SECONDS"
         return f"RANGE {length} SLIDE {self.slide} SECONDS"
 
     def window(self, columns: Sequence[str], *, timely: bool = False) -> str:

@@ -40,7 +40,7 @@ def output_on_spark(
     stage = replace(stage, streams=tuple(replace(each, source=source) for each in stage.streams))
     batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(arrivals)]
     log = UnitLog(folder / "checkpoint" / "headgate" / "units", stage.streams, 2)
-    log.add(batches, end=True)
+    log.add([each for each in batches if each], end=True)
     output = QueryFolder(folder / "out", stage, frozenset(each.name for each in stage.streams))
     output.prepare(fresh=True, overwrite=False)
     wait(start_query(spark, stage, log, folder / "checkpoint", output))

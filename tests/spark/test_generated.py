@@ -1,13 +1,21 @@
-"""Random queries over random streams, with their own micro-batches, through packs and shards: as the oracle says."""
+"""Random queries over random streams, with their own micro-batches, as the oracle says.
+
+Most go through packs and shards without Spark, a few through Spark itself.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.oracle.generate import Example, examples
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
+from tests.spark.on_spark import output_on_spark
 from tests.spark.shards import Cluster, stage_of
 
 from headgate.runtime.spark import store
@@ -41,3 +49,44 @@ def test_shards_say_what_the_oracle_says(example: Example, shards: int, forget: 
 @given(examples(), st.integers(1, 9), st.booleans())
 def test_many_more(example: Example, shards: int, forget: bool) -> None:
     agree(example, shards, forget=forget)
+
+
+def agree_on_spark(spark: Any, example: Example, shards: int) -> None:
+    oracle = Oracle(example.text, example.inputs, example.tables)
+    expected = oracle.output(example.query)
+    if oracle.order_matters:
+        return
+    with TemporaryDirectory(prefix="headgate-") as folder:
+        found, _ = output_on_spark(
+            spark,
+            Path(folder),
+            example.text,
+            example.query,
+            list(example.arrivals()),
+            example.tables,
+            shards=shards,
+        )
+    assert same_output(found, expected, ticking=oracle.ticking(example.query)), (
+        f"expected {expected}\nfound    {found}"
+    )
+
+
+ON_SPARK = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    # A smaller example would be nice to have, but every attempt takes seconds.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+
+
+@settings(ON_SPARK, max_examples=12)
+@given(example=examples(), shards=st.sampled_from([1, 4]))
+def test_spark_says_what_the_oracle_says(spark: Any, example: Example, shards: int) -> None:
+    agree_on_spark(spark, example, shards)
+
+
+@pytest.mark.long
+@settings(ON_SPARK, max_examples=200)
+@given(example=examples(), shards=st.sampled_from([1, 4]))
+def test_many_more_on_spark(spark: Any, example: Example, shards: int) -> None:
+    agree_on_spark(spark, example, shards)

@@ -27,6 +27,7 @@ from headgate.plan.nodes import (
     TableJoin,
     Window,
 )
+from headgate.plan.panes import in_panes
 from headgate.plan.patterns import Edge, Edges, Pattern
 
 RARE_ENDINGS = 0.05
@@ -114,6 +115,8 @@ def _stored(node: Node, edges: Edges, estimates: Estimates) -> tuple[StoredInput
             if node.table.retroactive:
                 return tuple(_multimap(each, edges[each], estimates.edges[each]) for each in node.inputs)
             return (_table(node.right, estimates.edges[node.right]),)
+        case Distinct() | Aggregate() if _by_panes(node, edges):
+            return ()
         case Distinct():
             return (_values(node, edges[node.input], estimates.edges[node]),)
         case Aggregate():
@@ -206,6 +209,13 @@ def _groups(node: Aggregate, edge: Edge, estimates: Estimates) -> tuple[StoredIn
 
 def _needs_rows(node: Aggregate) -> bool:
     return any(call.distinct or call.function in ("MEDIAN", "QUANTILE", "TOP") for call in node.calls)
+
+
+def _by_panes(node: Distinct | Aggregate, edges: Edges) -> bool:
+    """Whether all that counts at an instant arrives at once, and is gone before the next."""
+    if isinstance(node, Aggregate) and (not node.keys or _needs_rows(node)):
+        return False
+    return in_panes(node.input, edges)
 
 
 def _answer(node: Emit, edge: Edge, estimate: Estimate) -> tuple[StoredInput, ...]:

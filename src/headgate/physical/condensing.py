@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from headgate.kernels.aggregate import Aggregate
+from headgate.kernels.aggregate import Aggregate, PaneAggregate
 from headgate.kernels.aggregate.condense import Condense, is_mergeable, merging
+from headgate.kernels.kernel import Kernel
 from headgate.physical.graph import KernelStep, OperatorGraph, Step
 from headgate.plan.nodes import Node
 
@@ -22,7 +24,9 @@ class Merger:
     """An aggregate, by number of its step, that alone reads another step and can read it condensed."""
 
     step: int
-    kernel: Aggregate
+    aggregate: Aggregate
+    reading_condensed: Kernel[Any]
+    """The kernel in its place."""
     reads: int
 
 
@@ -36,7 +40,9 @@ def merger(graph: OperatorGraph, node: Node) -> Merger | None:
     ]
     match readers:
         case [(number, KernelStep(kernel=Aggregate() as kernel))] if is_mergeable(kernel):
-            return Merger(number, kernel, at)
+            return Merger(number, kernel, merging(kernel), at)
+        case [(number, KernelStep(kernel=PaneAggregate(kernel)))]:
+            return Merger(number, kernel, PaneAggregate(merging(kernel)), at)
     return None
 
 
@@ -53,12 +59,12 @@ def condensed(graph: OperatorGraph, nodes: Sequence[Node]) -> OperatorGraph:
             steps.append(step)
         elif number in by_step:
             found = by_step[number]
-            steps.append(KernelStep(step.operator, merging(found.kernel), (condensing[found.reads],)))
+            steps.append(KernelStep(step.operator, found.reading_condensed, (condensing[found.reads],)))
         else:
             steps.append(replace(step, inputs=tuple(moved[at] for at in step.inputs)))
         moved[number] = len(steps) - 1
         if number in by_source:
-            steps.append(KernelStep("condense", Condense(by_source[number].kernel), (moved[number],)))
+            steps.append(KernelStep("condense", Condense(by_source[number].aggregate), (moved[number],)))
             condensing[number] = len(steps) - 1
     places = {node: moved[at] for node, at in graph.places.items()}
     places |= {node: condensing[each.reads] for node, each in mergers.items()}

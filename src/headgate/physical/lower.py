@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -36,6 +34,7 @@ from headgate.kernels.state.structure import Structure
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
+from headgate.physical.edges import Edges, Strategy
 from headgate.physical.forgetting import closing_kernels, purge_of
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
 from headgate.physical.synopsis import InputSynopsis
@@ -57,21 +56,19 @@ from headgate.plan.nodes import (
     Window,
     WindowKind,
 )
-from headgate.plan.patterns import Edge, Pattern
+from headgate.plan.panes import common_slide, in_panes
+from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.gate import AdmittedPlan, Methods
 from headgate.safety.promise import Promise, checks_of
 from headgate.safety.purging import Closing
-
-Strategy = Literal["UPA", "NT", "DIRECT"]
-"""UPA follows update patterns; NT sends every death as an ending; DIRECT scans its state for deaths."""
 
 
 def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UPA") -> OperatorGraph:
     """The operator graph of an admitted plan; `facts` are the optimizer's, about the same plan."""
     if facts.plan is not admitted.plan:
         raise ValueError("the facts are about another plan")
-    lowering = _Lowering(facts, strategy, admitted.methods)
+    lowering = _Lowering(facts, admitted.methods, Edges(facts, strategy, admitted.methods))
     root = facts.plan
     below = lowering.relation(root.input)
     for scan in lowering.scans:
@@ -103,16 +100,14 @@ def _residual(parts: tuple[Scalar, ...]) -> pl.Expr | None:
 @dataclass
 class _Lowering:
     facts: OptimizedPlan
-    strategy: Strategy
     methods: Methods
+    edges: Edges
     steps: list[Step] = field(default_factory=list)
     scans: dict[StreamScan, int] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
     """What streams have promised and operators rely on."""
     places: dict[Node, int] = field(default_factory=dict)
     """The steps of nodes whose batches have just the node's columns."""
-    strict: set[Node] = field(default_factory=set)
-    """Edges on which representatives take each other's place."""
     external: bool = False
     """Below an appending aggregate: its values are those of external windows, only its output never dies."""
 
@@ -125,7 +120,7 @@ class _Lowering:
         was, self.external = self.external, False
         at = self.lower(node)
         self.external = was
-        if self.facts.edges[node].internal:
+        if self.edges.of(node).internal:
             return self._add("internal", Append(schema_of(node)), at)
         return at
 
@@ -144,7 +139,9 @@ class _Lowering:
             case TableScan():
                 return self._source(node.table.name, node.name, schema_of(node), is_table=True)
             case Window():
-                kernel = windowing.Window(_window_spec(node.window), schema_of(node), self._announce(node))
+                kernel = windowing.Window(
+                    _window_spec(node.window), schema_of(node), self.edges.announce(node)
+                )
                 return self._add("window", kernel, self.relation(node.input))
             case Filter():
                 return self._add("filter", filtering.Filter(node.predicate), self.lower(node.input))
@@ -185,51 +182,8 @@ class _Lowering:
         self.steps.append(SourceStep(relation, name, is_table, columns, schema))
         return len(self.steps) - 1
 
-    def _edge(self, node: Node) -> Edge:
-        return self.facts.edges[node]
-
-    @cached_property
-    def _announced(self) -> frozenset[Node]:
-        """Where NT announces deaths after all.
-
-        An ending cannot be followed through a non-retroactive table, nor find the rows that a join has forgotten.
-        """
-        joins = [
-            each
-            for each in self.facts.plan.walk()
-            if (isinstance(each, TableJoin) and not each.table.retroactive)
-            or (isinstance(each, Join) and each in self.methods.joins)
-        ]
-        return frozenset(node for each in joins for node in each.walk())
-
-    def _sends_endings(self, node: Node) -> bool:
-        return self.strategy == "NT" and node not in self._announced
-
-    def _pattern(self, node: Node) -> Pattern:
-        if node in self.strict:
-            return Pattern.STR
-        edge = self._edge(node)
-        pattern = max(edge.pattern, edge.expiry)
-        if self._sends_endings(node) and pattern != Pattern.MON:
-            return Pattern.STR
-        return pattern
-
     def _internal(self, node: Node) -> bool:
-        return self._edge(node).internal and not self.external
-
-    def _announce(self, node: Window) -> windowing.Announce:
-        return "endings" if self._sends_endings(node) and node.window.kind != "UNBOUNDED" else "deaths"
-
-    def _structure(self, node: Node) -> Structure:
-        pattern = self._pattern(node)
-        if self.strategy == "DIRECT" and pattern in (Pattern.WKS, Pattern.WK):
-            return Structure.SCAN
-        return {
-            Pattern.MON: Structure.RUNS,
-            Pattern.WKS: Structure.FIFO,
-            Pattern.WK: Structure.CALENDAR,
-            Pattern.STR: Structure.ENDINGS,
-        }[pattern]
+        return self.edges.of(node).internal and not self.external
 
     def _aligned(self, node: Node, like: Node, at: int) -> int:
         """The same rows under another node's column names, by position."""
@@ -244,7 +198,7 @@ class _Lowering:
         if method is not None and method.form != "representatives":
             return self._counted_join(node, method)
         if method is not None:
-            self.strict.update(node.members)
+            self.edges.replace_rows_on(node.members)
         inputs = tuple(self.lower(member) for member in node.members)
         if method is not None:
             inputs = tuple(
@@ -256,7 +210,7 @@ class _Lowering:
                 for number, member in enumerate(node.members)
             )
         members = tuple(
-            join.JoinInput(schema_of(member), self._internal(member), self._structure(member))
+            join.JoinInput(schema_of(member), self._internal(member), self.edges.structure(member))
             for member in node.members
         )
         owner = {name: index for index, member in enumerate(node.members) for name in member.names}
@@ -339,19 +293,20 @@ class _Lowering:
             node = node.input
         return self.methods.values.get(node) if isinstance(node, Join) else None
 
-    def _mark_strict(self, node: Node) -> None:
+    def _mark_replaced(self, node: Node) -> None:
         """Notes that representatives take each other's place on all edges down to the join."""
         method = self._method_below(node)
         if method is not None and method.form == "representatives":
+            nodes = [node]
             while not isinstance(node, Join):
-                self.strict.add(node)
                 (node,) = node.inputs
-            self.strict.add(node)
+                nodes.append(node)
+            self.edges.replace_rows_on(nodes)
 
     def _purge(self, node: Join) -> join_purge.Purge | None:
         """How a join forgets rows by punctuation; never where another input's rows end early."""
         found = self.methods.joins.get(node)
-        if found is None or any(self._pattern(member) == Pattern.STR for member in node.members):
+        if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
             return None
         return purge_of(node, found)
 
@@ -367,7 +322,9 @@ class _Lowering:
         left, right = self.lower(node.left), self.lower(node.right)
         if node.table.retroactive:
             members = (
-                join.JoinInput(schema_of(node.left), self._internal(node.left), self._structure(node.left)),
+                join.JoinInput(
+                    schema_of(node.left), self._internal(node.left), self.edges.structure(node.left)
+                ),
                 join.JoinInput(schema_of(node.right), False, Structure.ENDINGS),
             )
             equalities = tuple(((0, a), (1, b)) for a, b in node.keys)
@@ -394,15 +351,16 @@ class _Lowering:
         return self._add("negation", kernel, left, right)
 
     def _distinct(self, node: Distinct) -> int:
-        self._mark_strict(node.input)
-        form: distinct.Form = "strict" if self._pattern(node.input) == Pattern.STR else "star"
-        if self.strategy == "DIRECT" and form == "star":
+        self._mark_replaced(node.input)
+        form: distinct.Form = "strict" if self.edges.pattern(node.input) == Pattern.STR else "star"
+        if self.edges.strategy == "DIRECT" and form == "star":
             form = "naive"
         kernel = distinct.Distinct(schema_of(node), form)
         below = self.relation(node.input)
         closing = self.methods.groups.get(node)
         if closing is None:
-            return self._add("distinct", kernel, below)
+            groups = aggregate.Aggregate(schema_of(node), tuple(node.names), ())
+            return self._add("distinct", self._by_panes(node, groups) or kernel, below)
         closed = [self._closed(each) for each in closing.closings]
         lesser = tuple(each.below for each in closing.closings)
         forgetting = closing_distinct.ClosingDistinct(kernel, closing.keys, lesser)
@@ -412,7 +370,7 @@ class _Lowering:
         method = self._method_below(node.input)
         if method is not None and method.form == "summed":
             return self._summed_aggregate(node, method)
-        self._mark_strict(node.input)
+        self._mark_replaced(node.input)
         calls = tuple(
             aggregate.AggregateCall(
                 aggregate.Function(call.function),
@@ -428,19 +386,27 @@ class _Lowering:
             node.keys,
             calls,
             slide=common_slide(node),
-            append=self._edge(node.input).internal,
-            endings=self._pattern(node.input) == Pattern.STR,
+            append=self.edges.of(node.input).internal,
+            endings=self.edges.pattern(node.input) == Pattern.STR,
         )
         was, self.external = self.external, kernel.append
         below = self.lower(node.input)
         self.external = was
         closing = self.methods.groups.get(node)
         if closing is None:
-            return self._add("aggregate", kernel, below)
+            return self._add("aggregate", self._by_panes(node, kernel) or kernel, below)
         closed = [self._closed(each) for each in closing.closings]
         lesser = tuple(each.below for each in closing.closings)
         forgetting = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
         return self._add("aggregate", forgetting, below, *closed)
+
+    def _by_panes(
+        self, node: Aggregate | Distinct, groups: aggregate.Aggregate
+    ) -> aggregate.PaneAggregate | None:
+        """The kernel that remembers nothing, where lifetimes are panes."""
+        if self.edges.strategy != "UPA" or self.edges.pattern(node.input) != Pattern.WKS:
+            return None
+        return aggregate.by_panes(groups) if in_panes(node.input, self.facts.edges) else None
 
     def emit_kernel(self, node: Emit) -> emit.Emit:
         """The kernel that turns a relation into output rows."""
@@ -471,28 +437,6 @@ def _window_spec(window: WindowKind) -> windowing.WindowSpec:
     return windowing.Unbounded()
 
 
-def common_slide(node: Node) -> int | None:
-    """The SLIDE that every stream below is read with, directly or through other queries; None if they differ.
-
-    A global aggregate then has its first value at the first tick, when it first sees anything.
-    """
-    slides = set(_slides(node, None))
-    return slides.pop() if len(slides) == 1 else None
-
-
-def _slides(node: Node, slide: int | None) -> Iterator[int | None]:
-    match node:
-        case StreamScan():
-            yield slide
-        case Window():
-            yield from _slides(node.input, node.window.slide)
-        case Filter() | Project():
-            yield from _slides(node.input, slide)
-        case _:
-            for each in node.inputs:
-                yield from _slides(each, None)
-
-
 def _is_nrr(node: Node) -> bool:
     scans = [each for each in node.walk() if isinstance(each, (StreamScan, TableScan))]
     return all(isinstance(each, TableScan) and not each.table.retroactive for each in scans)
@@ -503,30 +447,3 @@ def _in_arrival_order(node: Node) -> bool:
     while isinstance(node, (Filter, Project)):
         node = node.input
     return isinstance(node, StreamScan)
-
-
-def horizon(plan: Node, last: Mapping[str, int]) -> int | None:
-    """The last instant at which an announced death or a tick is due, given each stream's last instant."""
-    if isinstance(plan, StreamScan):
-        return last.get(plan.stream.name)
-    below = [at for each in plan.inputs if (at := horizon(each, last)) is not None]
-    if not below:
-        return None
-    latest = max(below)
-    match plan:
-        case Window():
-            return _after_window(latest, plan.window)
-        case Emit():
-            if plan.window is not None:
-                latest = _after_window(latest, plan.window)
-            return latest if plan.slide is None else _tick(latest, plan.slide)
-    return latest
-
-
-def _after_window(latest: int, window: WindowKind) -> int:
-    latest += window.length or (1 if window.kind == "NOW" else 0)
-    return latest if window.slide is None else _tick(latest, window.slide)
-
-
-def _tick(instant: int, slide: int) -> int:
-    return -(-instant // slide) * slide

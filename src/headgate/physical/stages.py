@@ -27,7 +27,6 @@ from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.condensing import condensed, merger
 from headgate.physical.fragments import fragment
 from headgate.physical.graph import OperatorGraph
-from headgate.physical.lower import common_slide
 from headgate.physical.partition import Routes, Volume, leaves_of, route
 from headgate.plan.nodes import (
     Aggregate,
@@ -43,6 +42,7 @@ from headgate.plan.nodes import (
     TableScan,
     Window,
 )
+from headgate.plan.panes import common_slide
 
 _MOST_CUTS = 3
 _MOST_CANDIDATES = 12

@@ -3,6 +3,16 @@
 from headgate.kernels.aggregate.call import AggregateCall, Function
 from headgate.kernels.aggregate.closing import ClosingAggregate, ClosingState
 from headgate.kernels.aggregate.kernel import Aggregate
+from headgate.kernels.aggregate.panes import PaneAggregate, by_panes
 from headgate.kernels.aggregate.state import AggregateState
 
-__all__ = ["Aggregate", "AggregateCall", "AggregateState", "ClosingAggregate", "ClosingState", "Function"]
+__all__ = [
+    "Aggregate",
+    "AggregateCall",
+    "AggregateState",
+    "ClosingAggregate",
+    "ClosingState",
+    "Function",
+    "PaneAggregate",
+    "by_panes",
+]

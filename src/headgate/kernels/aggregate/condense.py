@@ -22,7 +22,6 @@ from headgate.kernels.aggregate import ledger
 from headgate.kernels.aggregate.call import Function
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure
-from headgate.kernels.aggregate.step import Step
 from headgate.kernels.stateless import EmptyState, Stateless
 from headgate.model.batch import LIFETIME_COLUMNS, Batch
 from headgate.model.time import Clock
@@ -52,7 +51,8 @@ def _part(name: str) -> str:
     return f"+{name}"
 
 
-def _extreme(argument: str, *, largest: bool) -> str:
+def extreme_column(argument: str, *, largest: bool) -> str:
+    """The column with the smallest, or largest, value of an argument."""
     return f"+{'largest' if largest else 'least'} {argument}"
 
 
@@ -70,7 +70,7 @@ class Condense(Stateless):
         schema[_part(ROWS)] = pl.Int64()
         for measure in _measures(of):
             schema |= {_part(name): dtype for name, dtype in measure.schema().items()}
-        return schema | {_extreme(a, largest=which): of.schema[a] for a, which in of.in_frontiers}
+        return schema | {extreme_column(a, largest=which): of.schema[a] for a, which in of.in_frontiers}
 
     def advance(self, state: EmptyState, inputs: Sequence[Batch], clock: Clock) -> tuple[EmptyState, Batch]:
         [batch] = inputs
@@ -78,30 +78,38 @@ class Condense(Stateless):
 
     def _condensed(self, frame: pl.DataFrame) -> Batch:
         of = self.aggregate
-        columns: Columns = {ROWS: np.ones(frame.height, dtype=np.int64)}
-        for measure in _measures(of):
-            columns |= measure.of_rows(frame[measure.argument])
-        by = [*of.keys, *LIFETIME_COLUMNS]
-        keys = [
-            (pl.col(key) + 0.0 if of.schema[key].is_float() else pl.col(key)).alias(key) for key in of.keys
-        ]
-        extremes = [
-            frame[argument].alias(_extreme(argument, largest=largest))
-            for argument, largest in of.in_frontiers
-        ]
-        parts = [pl.Series(_part(name), values) for name, values in columns.items()]
-        rows = frame.select(*keys, *LIFETIME_COLUMNS).with_columns(*parts, *extremes)
-        found = rows.group_by(by, maintain_order=True).agg(
-            *(pl.col(part.name).sum() for part in parts),
-            *(
-                _best(_extreme(argument, largest=largest), of.schema[argument], largest=largest)
-                for argument, largest in of.in_frontiers
-            ),
-        )
-        sums = {name: found[_part(name)].to_numpy() for name in columns}
+        found, sums = added_up(of, frame)
         packed = ledger.packed(sums, _measures(of), found.height)
         whole = found.with_columns(series.alias(_part(name)) for name, series in packed.items())
         return Batch(whole.select(*self.output_schema, *LIFETIME_COLUMNS))
+
+
+def added_up(aggregate: Aggregate, frame: pl.DataFrame) -> tuple[pl.DataFrame, Columns]:
+    """A row for each group and lifetime, with the extremes of its rows, and what these add up to in the ledger."""
+    columns = aggregate.parts(frame)
+    keys = [
+        (pl.col(key) + 0.0 if aggregate.schema[key].is_float() else pl.col(key)).alias(key)
+        for key in aggregate.keys
+    ]
+    extremes = [
+        aggregate.values(frame, argument, largest=largest).alias(extreme_column(argument, largest=largest))
+        for argument, largest in aggregate.in_frontiers
+    ]
+    parts = [pl.Series(_part(name), values) for name, values in columns.items()]
+    rows = frame.select(*keys, *LIFETIME_COLUMNS).with_columns(*parts, *extremes)
+    # The fewer columns to group by, the faster; rows of one pane have one lifetime.
+    constant = [name for name in LIFETIME_COLUMNS if frame[name].min() == frame[name].max()]
+    by = [*aggregate.keys, *(name for name in LIFETIME_COLUMNS if name not in constant)]
+    found = rows.group_by(by or constant, maintain_order=True).agg(
+        *(pl.col(name).first() for name in constant if by),
+        *(pl.col(part.name).sum() for part in parts),
+        *(
+            _best(extreme_column(argument, largest=largest), aggregate.schema[argument], largest=largest)
+            for argument, largest in aggregate.in_frontiers
+        ),
+    )
+    sums = {name: found[_part(name)].to_numpy() for name in columns}
+    return found.drop(part.name for part in parts), sums
 
 
 def _best(name: str, dtype: pl.DataType, *, largest: bool) -> pl.Expr:
@@ -115,16 +123,15 @@ def _best(name: str, dtype: pl.DataType, *, largest: bool) -> pl.Expr:
 class MergingAggregate(Aggregate):
     """An aggregate whose input comes condensed; `schema` is still that of the rows behind it."""
 
-    def _added(self, step: Step) -> Columns:
+    def parts(self, frame: pl.DataFrame) -> Columns:
         measures = _measures(self)
         names = [ROWS, *(name for measure in measures for name in measure.schema())]
-        table = step.frame.select(pl.col(_part(name)).alias(name) for name in names)
+        table = frame.select(pl.col(_part(name)).alias(name) for name in names)
         zero = np.zeros(table.height, dtype=np.int64)
-        parts = {ROWS: zero, **ledger.unpacked(table, measures, np.arange(table.height), table.height)}
-        return {name: part * step.sign for name, part in parts.items()}
+        return {ROWS: zero, **ledger.unpacked(table, measures, np.arange(table.height), table.height)}
 
-    def _values(self, frame: pl.DataFrame, argument: str, *, largest: bool) -> pl.Series:
-        return frame[_extreme(argument, largest=largest)]
+    def values(self, frame: pl.DataFrame, argument: str, *, largest: bool) -> pl.Series:
+        return frame[extreme_column(argument, largest=largest)]
 
 
 def merging(aggregate: Aggregate) -> MergingAggregate:
@@ -136,4 +143,4 @@ def merging(aggregate: Aggregate) -> MergingAggregate:
 
 
 def _measures(aggregate: Aggregate) -> tuple[Measure, ...]:
-    return Measure.of(aggregate.calls, aggregate.schema)
+    return tuple(aggregate.measures.values())

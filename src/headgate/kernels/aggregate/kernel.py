@@ -86,7 +86,7 @@ class Aggregate:
         """No groups, nothing pending."""
         keys = {key_column(number): self.schema[key] for number, key in enumerate(self.keys)}
         values: dict[str, pl.DataType] = {ROWS: pl.Int64()}
-        for measure in self._measures.values():
+        for measure in self.measures.values():
             values |= measure.schema()
         for number, call in enumerate(self.calls):
             values[_result(number)] = call.result_type(self.schema)
@@ -133,7 +133,7 @@ class Aggregate:
         columns = self._added(step)
         arguments = {argument: Arguments.of(step.frame[argument]) for argument in state.bags}
         extremes = {
-            which: Arguments.of(self._values(step.frame, which[0], largest=which[1]))
+            which: Arguments.of(self.values(step.frame, which[0], largest=which[1]))
             for which in state.frontiers
         }
         histories = {
@@ -145,7 +145,7 @@ class Aggregate:
             step.points,
             step.groups,
             totals,
-            self._measures,
+            self.measures,
             state.bags,
             {argument: state.bags[argument].held(step.groups) for argument in self._holistic},
             histories,
@@ -170,7 +170,7 @@ class Aggregate:
             {
                 NUMBER: step.groups,
                 **{key.name: key for key in keys},
-                **ledger.packed(at_last, tuple(self._measures.values()), step.groups.size),
+                **ledger.packed(at_last, tuple(self.measures.values()), step.groups.size),
                 **{result.name: result.gather(last) for result in results},
             }
         )
@@ -191,17 +191,19 @@ class Aggregate:
         )
         return following, output
 
-    def _added(self, step: Step) -> Columns:
-        """What every row of the step adds to the ledger."""
-        columns: Columns = {ROWS: step.sign}
-        for argument, measure in self._measures.items():
-            parts = measure.of_rows(step.frame[argument])
-            columns |= {name: part * step.sign for name, part in parts.items()}
+    def parts(self, frame: pl.DataFrame) -> Columns:
+        """What every row adds to the ledger, but for its sign."""
+        columns: Columns = {ROWS: np.ones(frame.height, dtype=np.int64)}
+        for argument, measure in self.measures.items():
+            columns |= measure.of_rows(frame[argument])
         return columns
 
-    def _values(self, frame: pl.DataFrame, argument: str, *, largest: bool) -> pl.Series:
+    def values(self, frame: pl.DataFrame, argument: str, *, largest: bool) -> pl.Series:
         """The values of an argument among which the smallest, or largest, is looked for."""
         return frame[argument]
+
+    def _added(self, step: Step) -> Columns:
+        return {name: part * step.sign for name, part in self.parts(step.frame).items()}
 
     def _totals(
         self, step: Step, known: Known, columns: Columns, histories: Mapping[str, Histories]
@@ -209,8 +211,8 @@ class Aggregate:
         """The ledger at every point."""
         sums = step.at_points(columns)
         for argument, history in histories.items():
-            _add_presences(sums, self._measures[argument], history)
-        start = ledger.unpacked(known.rows, tuple(self._measures.values()), known.place, step.groups.size)
+            _add_presences(sums, self.measures[argument], history)
+        start = ledger.unpacked(known.rows, tuple(self.measures.values()), known.place, step.groups.size)
         zeros = np.zeros(step.groups.size, dtype=np.int64)
         nothing = np.zeros(step.points.size, dtype=np.int64)
         return {
@@ -259,7 +261,8 @@ class Aggregate:
         )
 
     @cached_property
-    def _measures(self) -> dict[str, Measure]:
+    def measures(self) -> dict[str, Measure]:
+        """What is added up, by argument."""
         return {measure.argument: measure for measure in Measure.of(self.calls, self.schema)}
 
     @cached_property

@@ -18,7 +18,8 @@ from headgate.lab.reproduce.full_windows import seconds_per_thousand_rows
 from headgate.lab.reproduce.traffic import LINKS, Traffic, slices
 from headgate.model.time import SECOND
 from headgate.optimize.optimize import OptimizedPlan
-from headgate.physical.lower import Strategy, lower
+from headgate.physical.edges import Strategy
+from headgate.physical.lower import lower
 from headgate.plan.nodes import Join, Negation
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, RunnableQuery

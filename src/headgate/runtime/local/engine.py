@@ -10,7 +10,7 @@ import polars as pl
 from headgate.model.batch import BORN, SIGN
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import OperatorGraph
-from headgate.physical.lower import horizon
+from headgate.physical.horizon import horizon
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Emit
 from headgate.runtime.local.feed import Feed

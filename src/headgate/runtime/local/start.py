@@ -9,7 +9,8 @@ import polars as pl
 
 from headgate.model.errors import SetupError
 from headgate.optimize.optimize import Optimized
-from headgate.physical.lower import Strategy, lower
+from headgate.physical.edges import Strategy
+from headgate.physical.lower import lower
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.plan.nodes import StreamScan, TableScan

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import InputError, NameResolutionError
 from headgate.optimize.optimize import Optimized
-from headgate.physical.lower import Strategy
+from headgate.physical.edges import Strategy
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.runtime.local.data import Result, columns_of, frame_of

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from headgate.model.errors import InputError, SetupError, UnsupportedError
 from headgate.optimize.optimize import Optimized
-from headgate.physical.lower import Strategy
+from headgate.physical.edges import Strategy
 from headgate.physical.stages import cut, ways
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef

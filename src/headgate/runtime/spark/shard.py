@@ -22,7 +22,7 @@ from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
-from headgate.physical.lower import horizon
+from headgate.physical.horizon import horizon
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.sources.changes import signed

@@ -99,16 +99,7 @@ class SparkWorkspace:
         pipeline.prepare_session(self.spark)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
-        stage = make_stage(
-            query,
-            optimized,
-            chosen,
-            shards=shards,
-            tables=tables,
-            base=base,
-            narrow=True,
-            changes=self.changes,
-        )
+        stage = self._stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=True)
         return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
 
     def start(
@@ -129,16 +120,7 @@ class SparkWorkspace:
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         # A folder gets late rows too, and whole ones.
         narrow = not isinstance(sink, Path)
-        stage = make_stage(
-            query,
-            optimized,
-            chosen,
-            shards=shards,
-            tables=tables,
-            base=base,
-            narrow=narrow,
-            changes=self.changes,
-        )
+        stage = self._stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
         if sink == "kafka":
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
         if isinstance(sink, KafkaTopic) and checkpoint is not None:
@@ -165,6 +147,9 @@ class SparkWorkspace:
             if trigger is not None:
                 writer = writer.trigger(**trigger)
             return writer.start()
+
+    def _stage(self, query: BoundQuery, optimized: Optimized, options: SparkOptions, **how: Any) -> Stage:
+        return make_stage(query, optimized, options, changes=self.changes, **how)
 
     def _packed(self, stage: Stage, base: Path, aside: Aside) -> tuple[list[DataFrame], tuple[int, ...]]:
         """The streams of a stage, packed, and the labels of its shards."""
