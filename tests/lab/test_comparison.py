@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_memory_is_not_zero_where_nobody_knows_it(monkeypatch: pytest.MonkeyPatc
     done = headgate("bench", "join", "--rows", "20", "--batch", "10", "--engines", "polars")
     assert done.code == 0
     assert "n/a" in done.out
+
+
+def test_a_file_gets_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Outcome("", [(10_000_000, 1.0)] * 3, 2_101_234_567, 43_388_412, memory_bytes=6_263_000_000)
+    monkeypatch.setattr(streams, "measure", lambda engine, *rest: replace(found, name=engine))
+    done = headgate("bench", "join", "--rows", "20", "--batch", "10", "--engines", "polars,spark-rocksdb-v4")
+    for number in ("10,000,000", "2,101.2", "6,263", "43,388,412", "1.00", "spark-rocksdb-v4"):
+        assert number in done.out
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

@@ -14,12 +14,24 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from headgate.lab.bench.kernels import KernelBench
+    from headgate.lab.bench.streams import StreamBench
     from headgate.lab.reproduce.claims import Claim
 
 BENCH_EPILOG = (
     "Examples: [bold]headgate bench kernels --format json > kernels.json[/]   ·   "
     "[bold]headgate bench join --rows 4000000 --batch 1000000 --engines headgate-spark,spark-hdfs[/]"
 )
+_ENGINE_COLUMNS = (
+    "engine",
+    "rows/s",
+    "Headgate is",
+    "state MB",
+    "memory MB",
+    "results",
+    "p50 batch s",
+    "p95 batch s",
+)
+_WIDE = 120
 REPRODUCE_EPILOG = "Example: [bold]headgate reproduce windows --picture windows.png[/]"
 
 
@@ -142,34 +154,38 @@ def _bench_streams(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    table = Table(title=f"{name}: {rows:,} rows, {batch:,} a batch", title_justify="left", show_edge=False)
-    columns = (
-        "engine",
-        "rows/s",
-        "Headgate is",
-        "state MB",
-        "memory MB",
-        "results",
-        "p50 batch s",
-        "p95 batch s",
-    )
-    for column in columns:
-        table.add_column(
-            column, justify="left" if column == "engine" else "right", no_wrap=column == "engine"
-        )
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A file or a pipe has no edge.
+        console.width = _WIDE
+    console.print(_engines(found))
+
+
+def _engines(found: StreamBench) -> Table:
+    """Engines side by side; where there is little room, headings are broken into lines and numbers are not."""
+    rows = []
     for each in found.engines:
         ratio = found.ratio(each)
-        table.add_row(
-            each.name,
-            f"{each.rows_per_second:,.0f}",
-            "" if ratio is None else f"{ratio:.1f}×",
-            "" if each.state_bytes is None else f"{each.state_bytes / 1e6:,.1f}",
-            "n/a" if each.memory_bytes is None else f"{each.memory_bytes / 1e6:,.0f}",
-            f"{each.results:,}",
-            f"{each.percentile(0.5):.2f}",
-            f"{each.percentile(0.95):.2f}",
+        rows.append(
+            (
+                each.name,
+                f"{each.rows_per_second:,.0f}",
+                "" if ratio is None else f"{ratio:.1f}×",
+                "" if each.state_bytes is None else f"{each.state_bytes / 1e6:,.1f}",
+                "n/a" if each.memory_bytes is None else f"{each.memory_bytes / 1e6:,.0f}",
+                f"{each.results:,}",
+                f"{each.percentile(0.5):.2f}",
+                f"{each.percentile(0.95):.2f}",
+            )
         )
-    Console(highlight=False).print(table)
+    title = f"{found.name}: {found.rows:,} rows, {found.batch:,} a batch"
+    table = Table(title=title, title_justify="left", show_edge=False)
+    for place, column in enumerate(_ENGINE_COLUMNS):
+        widest = max(len(row[place]) for row in rows)
+        table.add_column(column, justify="right" if place else "left", min_width=widest)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _print_kernels(found: KernelBench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 
 import typer
@@ -38,6 +39,8 @@ def run() -> None:
         # A terminal that cannot show ✓ or └ shows ? for it.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    # Ended by another process, a command still ends its own and takes its temporary folders away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         app()
     except HeadgateError as error:

@@ -38,9 +38,14 @@ def measure(engine: str, workload: str, folder: Path, scratch: Path) -> Outcome:
         running = subprocess.Popen(command, stdout=output, stderr=output, cwd=scratch)
         peak = _Peak(running.pid)
         peak.start()
-        code = running.wait()
-        peak.done.set()
-        peak.join()
+        try:
+            code = running.wait()
+        finally:
+            # Its JVM ends with it.
+            running.kill()
+            running.wait()
+            peak.done.set()
+            peak.join()
     if code or not result.exists():
         last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
         raise SetupError(
