@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from tests.oracle.values import same_output
 from tests.spark.shards import Cluster, stage_of
 
 from headgate.runtime.spark import store
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.spark.stage import ClockOptions, Stage
 from headgate.session import Session
 
 STREAMS = """
@@ -80,6 +81,22 @@ def test_a_stage_ends_where_rows_have_to_meet_by_other_columns(
 ) -> None:
     stage = stage_of(STREAMS + query, "q", TABLES, shards=4)
     assert shape(stage) == stages
+
+
+def test_an_idle_stream_holds_no_later_stage_back() -> None:
+    def at(second: int, **values: int) -> list[pa.Table]:
+        instants = pa.array([second * 1_000_000], pa.timestamp("us", tz="UTC"))
+        return [pa.table({"ts": instants, **{name: [value] for name, value in values.items()}})]
+
+    query = f"SELECT b.z, COUNT(*) AS n {JOIN} GROUP BY b.z"
+    clock = ClockOptions(ordered=True, idle_ms=1_000)
+    cluster = Cluster(stage_of(STREAMS + query, "q", {}, shards=4, clock=clock))
+    assert len(cluster.stores) == 2
+    cluster.batch({"a": at(1, x=1, y=7), "b": at(1, y=7, z=3)}, now_ms=0)
+    cluster.batch({"a": at(2, x=1, y=8)}, now_ms=900)
+    assert not cluster.rows, "the clock waits for b"
+    cluster.batch({"a": at(3, x=1, y=8)}, now_ms=5_000)
+    assert pl.concat(cluster.rows).select("z", "n").rows() == [(3, 1)]
 
 
 QUERIES = (
