@@ -54,5 +54,6 @@ def summary_table(summary: RunSummary, output: Path, unbounded: list[str]) -> Ta
             f"{metrics['late_rows']:,}",
         )
     if summary.rejected_rows:
-        table.caption = f"{summary.rejected_rows:,} bad rows rejected"
+        rows = "row" if summary.rejected_rows == 1 else "rows"
+        table.caption = f"{summary.rejected_rows:,} bad {rows} rejected"
     return table
