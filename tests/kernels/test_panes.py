@@ -15,7 +15,7 @@ from tests.kernels.test_aggregate_random import KEYS, VALUES, calls_over, fewer
 from headgate.kernels.aggregate import Aggregate, AggregateCall, Function, PaneAggregate, by_panes
 from headgate.kernels.aggregate.condense import Condense, merging
 from headgate.kernels.stateless import EmptyState
-from headgate.model.batch import Batch
+from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import Clock
 
 PANES = 5
@@ -77,7 +77,7 @@ def test_parts_of_panes_make_the_same_rows() -> None:
         Condense(kernel.aggregate).advance(EmptyState(), [Batch(batch.frame[part::2])], clock)[1]
         for part in range(2)
     ]
-    together = Batch(Batch.concat(parts).frame.sort("_born", maintain_order=True))
+    together = Batch(Batch.concat(parts).frame.sort(BORN, maintain_order=True))
     _, merged = PaneAggregate(merging(kernel.aggregate)).advance(EmptyState(), [together], clock)
     _, whole = kernel.advance(EmptyState(), [batch], clock)
     assert sorted(rows_of(merged), key=str) == sorted(rows_of(whole), key=str)
@@ -90,3 +90,17 @@ def test_what_needs_single_values_or_a_row_over_nothing_is_left_to_others() -> N
     assert by_panes(Aggregate(schema, ("k",), (count,), append=True)) is None
     assert by_panes(Aggregate(schema, ("k",), (AggregateCall(Function.MEDIAN, "x", "middle"),))) is None
     assert by_panes(Aggregate(schema, ("k",), (count, AggregateCall(Function.MIN, "x", "least")))) is not None
+
+
+def test_rows_of_a_pane_need_not_come_together() -> None:
+    schema = {"k": pl.Int64()}
+    kernel = by_panes(Aggregate(schema, ("k",), (AggregateCall(Function.COUNT, None, "n"),)))
+    assert kernel is not None
+    many = 20_000
+    born = pl.concat([pl.repeat(at, many, dtype=pl.Int64, eager=True) for at in (5, 10, 5, 10)])
+    frame = pl.DataFrame(
+        {"k": pl.repeat(1, 4 * many, dtype=pl.Int64, eager=True), BORN: born, DIES: born + 5}
+    )
+    batch = Batch(frame.with_columns(pl.lit(1, pl.Int8).alias(SIGN)))
+    _, said = kernel.advance(EmptyState(), [batch], Clock(0, 50, 0))
+    assert rows_of(said) == [Row((1, 2 * many), 5, 10), Row((1, 2 * many), 10, 15)]

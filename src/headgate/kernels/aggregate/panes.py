@@ -73,10 +73,13 @@ class PaneAggregate(Stateless):
 
 
 def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The rows of each pane where panes are large, or else all of them: rows of one pane are grouped faster."""
+    """The rows of each pane where panes are large, or else all of them: rows of one pane are grouped faster.
+
+    Panes whose rows do not lie together, because several shards or streams sent them, are not taken apart.
+    """
     born = frame[BORN].to_numpy()
     start = np.flatnonzero(np.concatenate([[True], born[1:] != born[:-1]]))
-    if frame.height < start.size * _LARGE:
+    if frame.height < start.size * _LARGE or np.any(born[1:] < born[:-1]):
         start = start[:1]
     for low, high in pairwise([*start.tolist(), frame.height]):
         yield frame.slice(low, high - low)
