@@ -66,6 +66,8 @@ def open_spark(
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Before Java starts: with an arena for nearly every thread of its, the C library gives hardly any memory back.
+    os.environ.setdefault(_ARENAS, _FEW_ARENAS)
     builder = SparkSession.builder.appName("headgate").master(master or "local[*]")
     shared = {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     for key, value in {**_SETTINGS, **shared, **(settings or {})}.items():
@@ -101,6 +103,8 @@ def _elsewhere(log: Path | None) -> Iterator[None]:
             os.close(each)
 
 
+_ARENAS, _FEW_ARENAS = "MALLOC_ARENA_MAX", "4"
+
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -110,6 +114,9 @@ _SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Of what it has written, a store keeps 64 MB in memory unless it is told to write files sooner.
+    "spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB": "16",
+    f"spark.executorEnv.{_ARENAS}": _FEW_ARENAS,
     "spark.python.worker.reuse": "true",
     # Nobody looks at the history of executions, which a query that runs for days would fill memory with.
     "spark.sql.ui.retainedExecutions": "10",
