@@ -41,7 +41,8 @@ def until(true: Callable[[], object], seconds: float) -> None:
         sleep(0.2)
 
 
-def test_nothing_is_left_of_a_soak_that_was_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [1, 5, 20], ids=["at once", "while Spark starts", "later"])
+def test_nothing_is_left_of_a_soak_that_was_ended(tmp_path: Path, seconds: float) -> None:
     soak = subprocess.Popen(
         [sys.executable, "-m", "headgate.cli.main", "soak", "--minutes", "5"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -50,7 +51,7 @@ def test_nothing_is_left_of_a_soak_that_was_ended(tmp_path: Path) -> None:
     )
     try:
         until(lambda: inside(tmp_path), 120)
-        sleep(5)
+        sleep(seconds)
         soak.send_signal(signal.SIGTERM)
         assert soak.wait(timeout=150) == 143
         until(lambda: not inside(tmp_path), 60)

@@ -7,7 +7,9 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,7 +75,7 @@ def open_spark(
     for key, value in {**_SETTINGS, **shared, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        with _elsewhere(log):
+        with _undisturbed(), _elsewhere(log):
             spark = builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
@@ -83,6 +85,26 @@ def open_spark(
         raise
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals that come within take effect behind it.
+
+    Java ends with the process that has started it, but not if that is gone before Java is ready to notice.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = {each: signal.signal(each, lambda number, _: heard.append(number)) for each in _ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 @contextmanager
@@ -103,6 +125,7 @@ def _elsewhere(log: Path | None) -> Iterator[None]:
             os.close(each)
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _ARENAS, _FEW_ARENAS = "MALLOC_ARENA_MAX", "4"
 
 _SETTINGS = {
