@@ -8,7 +8,6 @@ noted at intervals.
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headgate.lab.child import end
 from headgate.lab.generators import Auction
 from headgate.lab.generators.dataset import START, GeneratedStream
 from headgate.lab.plots import figure
@@ -167,7 +167,7 @@ def run(
             stdout=log,
             stderr=log,
         )
-        stack.callback(_end, running)
+        stack.callback(end, running)
         over = threading.Event()
         thread = threading.Thread(target=feeder.feed, args=(every, over), daemon=True)
         thread.start()
@@ -272,16 +272,6 @@ def _metrics(path: Path) -> dict[str, Any] | None:
         return dict(json.loads(path.read_text()))
     except (OSError, ValueError):
         return None
-
-
-def _end(running: subprocess.Popen[bytes]) -> None:
-    if running.poll() is None:
-        running.send_signal(signal.SIGINT)
-    try:
-        running.wait(timeout=120)
-    except subprocess.TimeoutExpired:
-        running.kill()
-        running.wait()
 
 
 def draw(found: Soak, path: Path) -> None:

@@ -11,7 +11,7 @@ them: sums are digits (`digits`), so the result is the one that all rows togethe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -136,10 +136,8 @@ class MergingAggregate(Aggregate):
 
 def merging(aggregate: Aggregate) -> MergingAggregate:
     """The same aggregate over condensed rows."""
-    fields: Mapping[str, object] = {
-        name: getattr(aggregate, name) for name in ("schema", "keys", "calls", "slide", "append", "endings")
-    }
-    return MergingAggregate(**fields)  # type: ignore[arg-type]
+    of = aggregate
+    return MergingAggregate(of.schema, of.keys, of.calls, of.slide, of.append, of.endings)
 
 
 def _measures(aggregate: Aggregate) -> tuple[Measure, ...]:

@@ -63,13 +63,17 @@ def run(
             remedy=f"a batch has at least {len(workload.streams)} rows and at most all of them",
         )
     place = Path(tempfile.mkdtemp(prefix="headgate-bench-", dir=scratch))
-    on_progress(f"writing {rows:,} rows")
-    write(workload, place / "data", rows, batch)
     found = []
-    for engine in engines:
-        on_progress(f"{engine}: {rows:,} rows in batches of {batch:,}")
-        found.append(measure(engine, name, place / "data", place))
-        _require_same(found)
+    try:
+        on_progress(f"writing {rows:,} rows")
+        write(workload, place / "data", rows, batch)
+        for engine in engines:
+            on_progress(f"{engine}: {rows:,} rows in batches of {batch:,}")
+            found.append(measure(engine, name, place / "data", place))
+            _require_same(found)
+    except (KeyboardInterrupt, SystemExit):
+        shutil.rmtree(place, ignore_errors=True)
+        raise
     # What failed stays, so that it can be looked at.
     shutil.rmtree(place)
     return StreamBench(name, rows, batch, tuple(found))

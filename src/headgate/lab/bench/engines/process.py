@@ -15,6 +15,7 @@ from pathlib import Path
 from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.engines.with_flink import python_with_flink
 from headgate.lab.bench.workload import WORKLOADS
+from headgate.lab.child import end
 from headgate.lab.process_memory import tree_memory
 from headgate.model.errors import SetupError
 
@@ -41,9 +42,7 @@ def measure(engine: str, workload: str, folder: Path, scratch: Path) -> Outcome:
         try:
             code = running.wait()
         finally:
-            # Its JVM ends with it.
-            running.kill()
-            running.wait()
+            end(running)
             peak.done.set()
             peak.join()
     if code or not result.exists():
