@@ -359,7 +359,7 @@ class _Lowering:
         below = self.relation(node.input)
         closing = self.methods.groups.get(node)
         if closing is None:
-            groups = aggregate.Aggregate(schema_of(node), tuple(node.names), ())
+            groups = aggregate.Aggregate(schema_of(node), tuple(schema_of(node)), ())
             return self._add("distinct", self._by_panes(node, groups) or kernel, below)
         closed = [self._closed(each) for each in closing.closings]
         lesser = tuple(each.below for each in closing.closings)
