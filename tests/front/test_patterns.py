@@ -77,3 +77,20 @@ def test_queries_1_to_4_of_section_3_6() -> None:
     )
     assert len(shapes(four)) > 1
     assert pattern(f"SELECT a FROM S1 {W} EXCEPT ALL SELECT a FROM S2 {W}") == "STR"
+
+
+def test_what_is_said_of_a_tumbling_window_lives_for_its_pane() -> None:
+    tumbling, counts = "[RANGE 1 MINUTE SLIDE 1 MINUTE]", "SELECT a, COUNT(*) AS n FROM S1"
+    assert pattern(f"{counts} {tumbling} GROUP BY a") == "WKS"
+    assert pattern(f"SELECT DISTINCT a FROM S1 {tumbling}") == "WKS"
+    assert pattern(f"{counts} [NOW] GROUP BY a") == "WKS"
+    assert pattern(f"SELECT n, MIN(a) FROM ({counts} {tumbling} GROUP BY a) c GROUP BY n") == "WKS"
+    assert pattern(f"SELECT c.n FROM ({counts} {tumbling} GROUP BY a) c, S2 {W} WHERE c.a = S2.a") == "WK"
+
+
+def test_what_overlaps_or_compares_single_values_or_is_there_over_nothing_may_end_at_any_time() -> None:
+    tumbling = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"
+    assert pattern("SELECT a, COUNT(*) FROM S1 [RANGE 1 MINUTE SLIDE 30 SECONDS] GROUP BY a") == "STR"
+    assert pattern(f"SELECT COUNT(*) FROM S1 {tumbling}") == "STR"
+    assert pattern(f"SELECT a, COUNT(DISTINCT c) FROM S1 {tumbling} GROUP BY a") == "STR"
+    assert pattern("SELECT DISTINCT a FROM S1 [RANGE 1 MINUTE SLIDE 30 SECONDS]") == "WK"

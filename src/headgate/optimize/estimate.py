@@ -30,6 +30,7 @@ from headgate.plan.nodes import (
     Union,
     Window,
 )
+from headgate.plan.patterns import Pattern, label
 
 _RANGE_SELECTIVITY = 1 / 3
 
@@ -293,9 +294,11 @@ def _(node: Distinct, inputs: Sequence[Estimate], statistics: Statistics) -> Est
 def _(node: Aggregate, inputs: Sequence[Estimate], statistics: Statistics) -> Estimate:
     (edge,) = inputs
     groups = min(max(edge.rows, 1.0), math.prod(edge.distinct_of(name) for name in node.keys))
-    changes = 2 * edge.rate + edge.endings
     distinct = {name: edge.distinct_of(name) for name in node.keys}
     distinct.update({call.output.name: max(groups, 1.0) for call in node.calls})
+    if label(node)[node].pattern == Pattern.WKS:
+        return Estimate(edge.rate * groups / max(edge.rows, 1.0), groups, 0.0, distinct, edge.bounded, 0.0)
+    changes = 2 * edge.rate + edge.endings
     return Estimate(changes, groups, changes, distinct, edge.bounded or not node.keys, 1.0)
 
 

@@ -27,7 +27,6 @@ from headgate.safety.purging import Chain, Closing, JoinPurge
 
 _NUMBER_BYTES = 8
 _STRUCTURES = {"counted": "buckets", "summed": "sums", "representatives": "representatives"}
-_HOLISTIC = ("MEDIAN", "QUANTILE", "TOP")
 
 
 def with_kept(optimized: OptimizedPlan, methods: Methods, statistics: Statistics) -> OptimizedPlan:
@@ -107,7 +106,7 @@ class _Keeping:
         for place, stored in enumerate(choice.stored):
             asked = keys
             if place and isinstance(node, Aggregate):
-                calls = [c for c in node.calls if c.argument and (c.distinct or c.function in _HOLISTIC)]
+                calls = [c for c in node.calls if c.argument and c.needs_values]
                 asked = tuple(dict.fromkeys((*keys, *(c.argument for c in calls if c.argument))))
                 things = "value that is counted"
             few = None if stored.rows is not None else distinct_values(node.input, asked)

@@ -27,7 +27,7 @@ from headgate.plan.nodes import (
     TableJoin,
     Window,
 )
-from headgate.plan.panes import in_panes
+from headgate.plan.panes import grouped_in_panes
 from headgate.plan.patterns import Edge, Edges, Pattern
 
 RARE_ENDINGS = 0.05
@@ -115,7 +115,7 @@ def _stored(node: Node, edges: Edges, estimates: Estimates) -> tuple[StoredInput
             if node.table.retroactive:
                 return tuple(_multimap(each, edges[each], estimates.edges[each]) for each in node.inputs)
             return (_table(node.right, estimates.edges[node.right]),)
-        case Distinct() | Aggregate() if _by_panes(node, edges):
+        case Distinct() | Aggregate() if grouped_in_panes(node, edges[node.input].lifetime):
             return ()
         case Distinct():
             return (_values(node, edges[node.input], estimates.edges[node]),)
@@ -200,22 +200,11 @@ def _groups(node: Aggregate, edge: Edge, estimates: Estimates) -> tuple[StoredIn
     result = estimates.edges[node]
     groups = _sized(node, "groups", result, rows=result.rows if result.bounded else None)
     below = estimates.edges[node.input]
-    if max(edge.pattern, edge.expiry) == Pattern.MON and not _needs_rows(node):
+    if max(edge.pattern, edge.expiry) == Pattern.MON and not any(call.needs_values for call in node.calls):
         return (groups,)
     structure, parts = structure_for(edge, below)
     rows = below.rows if below.bounded else None
     return (groups, _sized(node.input, structure, below, rows=rows, parts=parts))
-
-
-def _needs_rows(node: Aggregate) -> bool:
-    return any(call.distinct or call.function in ("MEDIAN", "QUANTILE", "TOP") for call in node.calls)
-
-
-def _by_panes(node: Distinct | Aggregate, edges: Edges) -> bool:
-    """Whether all that counts at an instant arrives at once, and is gone before the next."""
-    if isinstance(node, Aggregate) and (not node.keys or _needs_rows(node)):
-        return False
-    return in_panes(node.input, edges)
 
 
 def _answer(node: Emit, edge: Edge, estimate: Estimate) -> tuple[StoredInput, ...]:

@@ -56,7 +56,7 @@ from headgate.plan.nodes import (
     Window,
     WindowKind,
 )
-from headgate.plan.panes import common_slide, in_panes
+from headgate.plan.panes import common_slide, grouped_in_panes
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.gate import AdmittedPlan, Methods
@@ -404,9 +404,13 @@ class _Lowering:
         self, node: Aggregate | Distinct, groups: aggregate.Aggregate
     ) -> aggregate.PaneAggregate | None:
         """The kernel that remembers nothing, where lifetimes are panes."""
-        if self.edges.strategy != "UPA" or self.edges.pattern(node.input) != Pattern.WKS:
+        if self.edges.pattern(node.input) != Pattern.WKS:
             return None
-        return aggregate.by_panes(groups) if in_panes(node.input, self.facts.edges) else None
+        if not grouped_in_panes(node, self.edges.of(node.input).lifetime):
+            return None
+        found = aggregate.by_panes(groups)
+        assert found is not None, "the plan's label says that rows live and die with their pane"
+        return found
 
     def emit_kernel(self, node: Emit) -> emit.Emit:
         """The kernel that turns a relation into output rows."""

@@ -21,7 +21,7 @@ from headgate.plan.nodes import (
     TableScan,
     Window,
 )
-from headgate.plan.patterns import Edges, Pattern
+from headgate.plan.patterns import Edges, Pattern, has_replaced_rows
 
 
 def check_meaning(plan: Node, edges: Edges, statement: Statement) -> None:
@@ -96,7 +96,7 @@ def _up_to_emit(node: Node) -> Iterator[Node]:
 
 
 def _table_join_below_endings(node: TableJoin, edges: Edges, statement: Statement) -> None:
-    if edges[node.left].pattern != Pattern.STR:
+    if not has_replaced_rows(node.left, edges):
         return
     cause = next((_why_strict(each) for each in _up_to_emit(node.left) if _why_strict(each)), "its input")
     raise MeaninglessError(

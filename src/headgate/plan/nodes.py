@@ -278,6 +278,11 @@ class AggregateCall:
     distinct: bool = False
     parameter: float | int | None = None
 
+    @property
+    def needs_values(self) -> bool:
+        """Whether the single values of a group have to be known."""
+        return self.distinct or self.function in ("MEDIAN", "QUANTILE", "TOP")
+
     def show(self) -> str:
         inner = self.argument or "*"
         if self.distinct:

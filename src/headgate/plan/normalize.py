@@ -30,7 +30,7 @@ from headgate.plan.nodes import (
     Window,
     _Matching,
 )
-from headgate.plan.patterns import Pattern, label
+from headgate.plan.patterns import has_replaced_rows, label
 from headgate.plan.sqltypes import from_sql
 
 
@@ -283,7 +283,7 @@ def _hang(
         reach = stream.names | table.names
         keys = _links(stream, table, classes)
         mine = [part for part in residual if part.columns & table.names and part.columns <= reach]
-        ends = label(stream)[stream].pattern == Pattern.STR
+        ends = has_replaced_rows(stream, label(stream))
         choices.append((not (keys or mine), ends, index, keys, mine))
     _, _, index, keys, mine = min(choices, key=lambda choice: choice[:3])
     joined = TableJoin(streams[index], table, keys, tuple(mine))

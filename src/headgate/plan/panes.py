@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.plan.nodes import Filter, Node, Project, StreamScan, Window
-from headgate.plan.patterns import Edges, Pattern
+import pyarrow as pa
+
+from headgate.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Node, Project, StreamScan, Window
 
 
-def in_panes(node: Node, edges: Edges) -> bool:
-    """Whether the lifetimes of a node's rows are panes, so that at no instant rows of different births are there."""
-    edge = edges[node]
-    return edge.pattern == Pattern.WKS and edge.lifetime == (common_slide(node) or 1)
+def grouped_in_panes(node: Aggregate | Distinct, lifetime: int | None) -> bool:
+    """Whether all rows of a group arrive at once and are gone before the next; the group's row lives as long.
+
+    `lifetime` is that of all rows below, if they have one in common. Values that have to be compared one by one
+    are not grouped so, and what is said also over nothing has no pane.
+    """
+    if isinstance(node, Aggregate) and not (node.keys and all(_adds_up(node, call) for call in node.calls)):
+        return False
+    return lifetime is not None and lifetime == (common_slide(node.input) or 1)
+
+
+def _adds_up(node: Aggregate, call: AggregateCall) -> bool:
+    nested = call.argument is not None and pa.types.is_nested(node.input.type_of(call.argument))
+    return not call.needs_values and not (nested and call.function in ("MIN", "MAX"))
 
 
 def common_slide(node: Node) -> int | None:

@@ -6,6 +6,9 @@ its definitions, the definitions win, because state structures rely on them:
 * a join with one external window and otherwise internal windows or unbounded streams is WK, not WKS: a row that
   arrives late in its partner's life yields a result with a short life, so lives are not of equal length;
 * a union of time windows of different lengths is WK, not WKS; so is a RANGE that is no multiple of its SLIDE.
+
+In one place the rules are stricter than need be: where the rows of a group all live for the same pane, so does what
+DISTINCT or an aggregate says of them, which is WKS.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from headgate.plan.nodes import (
     Window,
     WindowKind,
 )
+from headgate.plan.panes import grouped_in_panes
 
 
 class Pattern(IntEnum):
@@ -88,6 +92,22 @@ def label(plan: Node) -> Edges:
 
 def hardest(edges: Sequence[Edge]) -> Pattern:
     return max((edge.pattern for edge in edges), default=Pattern.MON)
+
+
+def has_replaced_rows(node: Node, edges: Edges) -> bool:
+    """Whether rows may give way to others, so that births do not tell which of them a reader has met.
+
+    That is so above an aggregate even where every row lives for its pane: a group whose values stay the same is
+    one row of the answer, whatever the number of panes.
+    """
+    pattern = edges[node].pattern
+    return pattern == Pattern.STR or (pattern != Pattern.MON and _is_grouped(node))
+
+
+def _is_grouped(node: Node) -> bool:
+    if isinstance(node, Emit):
+        return False
+    return isinstance(node, Aggregate) or any(map(_is_grouped, node.inputs))
 
 
 @singledispatch
@@ -178,6 +198,8 @@ def _(node: Difference, inputs: Sequence[Edge]) -> Edge:
 
 @_edge.register
 def _(node: Distinct, inputs: Sequence[Edge]) -> Edge:
+    if grouped_in_panes(node, inputs[0].lifetime):
+        return inputs[0]
     return _weak(inputs)  # rule 3; the strict form is used over STR inputs
 
 
@@ -185,6 +207,8 @@ def _(node: Distinct, inputs: Sequence[Edge]) -> Edge:
 def _(node: Aggregate, inputs: Sequence[Edge]) -> Edge:
     if inputs[0].internal:
         return Edge(Pattern.MON)
+    if grouped_in_panes(node, inputs[0].lifetime):
+        return inputs[0]
     return Edge(Pattern.STR, expiry=Pattern.STR)  # rule 4
 
 

@@ -31,7 +31,6 @@ from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import StateVerdict, Verdict
 
 _SEAL = object()
-_HOLISTIC = ("MEDIAN", "QUANTILE", "TOP")
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,7 @@ class _Judge:
         """The verdict on the values that calls need, where they are few."""
         if max(self.edges[node.input].pattern, self.edges[node.input].expiry) != Pattern.MON:
             return None
-        needed = [c.argument for c in node.calls if c.argument and (c.distinct or c.function in _HOLISTIC)]
+        needed = [c.argument for c in node.calls if c.argument and c.needs_values]
         found = by_values(node.input, tuple(dict.fromkeys((*node.keys, *needed))), "values to count")
         if found is None:
             return None
@@ -229,7 +228,7 @@ class _Judge:
         edge = self.edges[node.input]
         if max(edge.pattern, edge.expiry) != Pattern.MON:
             return True
-        return any(call.distinct or call.function in _HOLISTIC for call in node.calls)
+        return any(call.needs_values for call in node.calls)
 
     def _keeps_answer(self, node: Emit) -> bool:
         """Whether the rows of an answer are remembered: all of them, or those whose death was announced."""
