@@ -122,12 +122,12 @@ class InputSynopsis:
     @property
     def _condition(self) -> pl.Expr | None:
         """What a row must satisfy to meet anything; NULL meets nothing where it is compared."""
-        known = set(self._known)
+        known = self._known
         parts = [self._code(a).is_not_null() for a in known if a in self.method.translated.compared]
         parts += [
             self._holds(each).fill_null(True)
             for each in self._synopsis.filters
-            if known.issuperset(each.attributes)
+            if all(attribute in known for attribute in each.attributes)
         ]
         return reduce(and_, parts) if parts else None
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import json
+from itertools import takewhile, zip_longest
 from pathlib import Path
 
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.spark.stage import FORMAT, Stage
 
 _NAME = "query.json"
+_MOST_LINES = 12
+_MOST_LETTERS = 300
+_BEFORE = 60
 
 
 def claim(folder: Path, stage: Stage) -> bool:
@@ -53,7 +57,19 @@ def claim(folder: Path, stage: Stage) -> bool:
 
 
 def _difference(old: list[str], new: list[str]) -> list[str]:
-    """The lines that went and came."""
-    changes = difflib.unified_diff(old, new, lineterm="", n=0)
-    shown = [line for line in changes if not line.startswith(("---", "+++", "@@"))]
-    return [f"  {line[0]} {line[1:][:300]}" for line in shown[:12]]
+    """The lines that went and came, long ones from where they begin to differ."""
+    shown = []
+    for kind, low, high, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            for went, came in zip_longest(old[low:high], new[start:end], fillvalue=""):
+                shown += [
+                    f"  {sign} {_excerpt(a, b)}" for sign, a, b in (("-", went, came), ("+", came, went)) if a
+                ]
+    return shown[:_MOST_LINES]
+
+
+def _excerpt(line: str, other: str) -> str:
+    """A line, or as much of it as fits from shortly before where it differs from another."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(line, other, strict=False)))
+    start = max(0, same - _BEFORE) if len(line) > _MOST_LETTERS else 0
+    return ("…" if start else "") + line[start : start + _MOST_LETTERS]

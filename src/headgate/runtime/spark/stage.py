@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,11 +20,10 @@ from headgate.physical.partition import Routes
 from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Emit, StreamScan
+from headgate.runtime.spark.description import described, plan_lines
 from headgate.safety.promise import Promise
 
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-
-FORMAT = 2
+FORMAT = 3
 """The version of the state's format; a checkpoint of another version is refused."""
 
 
@@ -117,25 +115,24 @@ class Stage:
 
     def description(self) -> list[str]:
         """What the state depends on, line by line: two stages with equal lines can read each other's state."""
-        lines = [
-            f"state format {FORMAT}",
-            f"shards {'×'.join(map(str, self.shares))}",
-            f"hash {_hash_probe()}",
-        ]
+        return [f"state format {FORMAT}", f"hash {_hash_probe()}", *plan_lines(self.plan), *self._lines()]
+
+    def _lines(self) -> list[str]:
+        lines = [f"shards {'×'.join(map(str, self.shares))}"]
         for stream in self.streams:
             columns = ", ".join(f"{each.name} {spark_name(each.type)}" for each in stream.columns)
             lines.append(f"stream {stream.name} ({columns}) by {stream.time} within {stream.slack} µs")
         for feed in self.feeds:
-            where = "" if feed.predicate is None else f" where {feed.predicate.show()}"
+            where = "" if feed.predicate is None else f" where {described(feed.predicate)}"
             where += "" if feed.op is None else f" as changes by {feed.op}"
             lines.append(f"feed {feed.name} of {feed.stream} by {feed.columns}{where}")
         lines += [f"step {number}: {_described(step)}" for number, step in enumerate(self.graph.steps)]
-        lines += [f"relies on {promise} of {promise.stream}" for promise in self.graph.promises]
+        lines += [f"relies on {described(promise)}" for promise in self.graph.promises]
         if self.onward is None:
-            lines.append(f"output {self.graph.output} {_shown(self.graph.emit)}")
+            lines.append(f"output {self.graph.output} {described(self.graph.emit)}")
             return lines
         lines.append(f"sends {', '.join(f'step {number}' for number in self.exports)}")
-        return lines + [f"then {line}" for line in self.onward.description()]
+        return lines + [f"then {line}" for line in self.onward._lines()]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -227,12 +224,7 @@ def _described(step: Step) -> str:
         return f"{step.relation} ({columns})"
     if isinstance(step, SourceStep):
         return f"{'table' if step.is_table else 'stream'} {step.relation} as {step.name}"
-    return f"{step.operator}({', '.join(map(str, step.inputs))}) {_shown(step.kernel)}"
-
-
-def _shown(kernel: object) -> str:
-    """A kernel's description; expressions print in one way only."""
-    return _ADDRESS.sub("", " ".join(repr(kernel).split()))
+    return f"{step.operator}({', '.join(map(str, step.inputs))}) {described(step.kernel)}"
 
 
 def _hash_probe() -> str:
