@@ -74,6 +74,8 @@ def test_bad_rows_are_set_aside_with_their_reasons(spark: Any, folder: Path) -> 
 @pytest.mark.spark
 def test_the_first_bad_row_stops_the_run(spark: Any, folder: Path) -> None:
     (folder / "names.csv").write_text("k,name\n1,one\n")
+    # Files are read side by side: of two bad ones either may be the first.
+    (folder / "s" / "b.json").write_text(f"{GOOD % (3, 1)}\n")
     with pytest.raises(DataError, match=r"a\.json, row 2.*'soon'.*") as stopped:
         run(spark, folder)
     assert stopped.value.remedy is not None
