@@ -244,8 +244,9 @@ class _Run:
             each.name: units_of(each, self.base, options.batch_rows, known, moving=moving)
             for each in self.files
         }
-        if any(units.values()):
-            batches = batches_of(units, options.batch_rows)
+        batches = batches_of(units, options.batch_rows)
+        # An end is due once after the last file, also if that file was read by a run that did not end.
+        if batches or (end and self.log.open):
             self.log.add(batches, end=end)
             self.listed += len(batches)
         self.log.gather()
