@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.model.errors import DataError, HeadgateError, InputError, SetupError
+from headgate.runtime.spark.loopback import loopback
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,12 +71,13 @@ def open_spark(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Before Java starts: with an arena for nearly every thread of its, the C library gives hardly any memory back.
     os.environ.setdefault(_ARENAS, _FEW_ARENAS)
-    builder = SparkSession.builder.appName("headgate").master(master or "local[*]")
+    where, given = master or "local[*]", settings or {}
+    builder = SparkSession.builder.appName("headgate").master(where)
     shared = {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
-    for key, value in {**_SETTINGS, **shared, **(settings or {})}.items():
-        builder = builder.config(key, value)
     try:
-        with _undisturbed(), _elsewhere(log):
+        with _undisturbed(), _elsewhere(log), loopback(where, given) as here:
+            for key, value in {**_SETTINGS, **shared, **here, **given}.items():
+                builder = builder.config(key, value)
             spark = builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
