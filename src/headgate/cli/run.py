@@ -171,6 +171,6 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key.strip() or not equals:
-            raise InputError(f"--conf {pair} is not KEY=VALUE", remedy="write --conf spark.key=value")
+            raise InputError(f"--conf {key or '=…'} is not KEY=VALUE", remedy="write --conf spark.key=value")
         settings[key.strip()] = value
     return settings

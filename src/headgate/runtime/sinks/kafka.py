@@ -29,6 +29,11 @@ from headgate.runtime.output import OP, TIME
 
 NUMBER, IDENTITY = "_headgate_number", "_headgate_id"
 SERVERS = "kafka.bootstrap.servers"
+NO_USER = "Kafka's servers have no user in their address"
+HOW_TO_SIGN_IN = (
+    "name servers as host:9092, and sign in with the options kafka.security.protocol, kafka.sasl.mechanism "
+    "and kafka.sasl.jaas.config"
+)
 _ID_HEADER = "headgate-id"
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC", "ignoreNullFields": "false"}
 
@@ -49,6 +54,10 @@ class KafkaTopic:
     notes: Path | None = field(default=None, repr=False)
     """A folder of the checkpoint, if there is one."""
     checked: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if "@" in self.servers:
+            raise InputError(f"topic {self.topic}: {NO_USER}", remedy=HOW_TO_SIGN_IN)
 
     @staticmethod
     def of(options: Mapping[str, str]) -> KafkaTopic:

@@ -21,6 +21,7 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.model.errors import DataError, InputError, SetupError, UnsupportedError
+from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason
 from headgate.runtime.output import OP, TIME
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 COPIES, KEY = "_copies", "_key"
 LEDGER = "headgate_views"
 _CHANGES = "headgate_changes"
+_WHAT = "a view in PostgreSQL"
 
 _TYPES: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -67,6 +69,12 @@ class PostgresView:
     retry_seconds: float = 120.0
     on_wait: Callable[[str], None] = field(default=lambda why: None, repr=False)
 
+    def __post_init__(self) -> None:
+        if not is_readable(self.dsn, psycopg_for(_WHAT)):
+            raise InputError(
+                f"the address of PostgreSQL for the view {self.table} cannot be read", remedy=HOW_TO_WRITE
+            )
+
     def __call__(self, rows: Any, batch: int) -> None:
         """Applies a micro-batch of Spark's."""
         run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -88,14 +96,14 @@ class PostgresView:
             if each.name not in (OP, TIME)
         }
         net = _net(changes, list(columns))
-        psycopg = _psycopg()
+        psycopg = psycopg_for(_WHAT)
         patience = time.monotonic() + self.retry_seconds
         while True:
             try:
                 with psycopg.connect(self.dsn, connect_timeout=10) as connection:
                     return self._apply(connection, columns, net, batch, run)
             except psycopg.OperationalError as error:
-                why = str(error).strip().splitlines()[0]
+                why = reason(error)
                 if time.monotonic() > patience:
                     raise SetupError(
                         f"PostgreSQL does not answer: {why}",
@@ -105,7 +113,7 @@ class PostgresView:
                 time.sleep(min(2.0, max(0.1, patience - time.monotonic())))
             except psycopg.Error as error:
                 raise SetupError(
-                    f"PostgreSQL refuses to keep the view {self.table}: {str(error).strip().splitlines()[0]}",
+                    f"PostgreSQL refuses to keep the view {self.table}: {reason(error)}",
                     remedy="see that the table belongs to this query and that the user may change it",
                 ) from error
 
@@ -228,16 +236,6 @@ def _names(names: list[str]) -> Composed:
     from psycopg import sql
 
     return sql.SQL(", ").join(sql.Identifier(name) for name in names)
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise SetupError(
-            "a view in PostgreSQL needs psycopg", remedy="pip install 'headgate[postgres]'"
-        ) from error
-    return psycopg
 
 
 def _sql_type(name: str, dtype: pa.DataType) -> str:

@@ -29,6 +29,7 @@ from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import spark_name
 from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,6 +44,10 @@ _ROWS = 50_000
 _RETRY_SECONDS = 120.0
 _LONGEST_WAIT = 10.0
 _MOST_PARTS = 2
+_WHAT = "a table from PostgreSQL"
+_HOW_TO_WRITE_JDBC = (
+    "write jdbc:postgresql://host:5432/database, with options of libpq's, and user and password as OPTIONS"
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ def read_relation(table: TableDef) -> Relation:
         dsn, name = _jdbc(table.name, options), options.get("dbtable")
     else:
         dsn, name = options.get("dsn", ""), options.get("table", table.name)
+        if not is_readable(dsn, psycopg_for(_WHAT)):
+            raise DeclarationError(f"{table.name}: its dsn cannot be read", remedy=HOW_TO_WRITE)
     if name is None:
         raise DeclarationError(f"{table.name}: no relation is named", remedy="add dbtable '…' to its OPTIONS")
     return Relation(dsn, _parts(table.name, name), _seconds(table.name, options.get("retrySeconds")))
@@ -96,12 +103,11 @@ def _jdbc(name: str, options: Mapping[str, str]) -> str:
             f"{name}: tables are read from jdbc:postgresql://… only",
             remedy=f"on Spark, hand over a DataFrame: session.table({name!r}, spark.read.format('jdbc')…)",
         )
-    conninfo = _psycopg().conninfo
+    psycopg = psycopg_for(_WHAT)
     given = {key: options[key] for key in ("user", "password") if key in options}
-    try:
-        return str(conninfo.make_conninfo(found[1], **given))
-    except _psycopg().ProgrammingError as error:
-        raise DeclarationError(f"{name}: the url cannot be read: {error}", remedy="check it") from error
+    if not is_readable(found[1], psycopg) or any("\0" in each for each in given.values()):
+        raise DeclarationError(f"{name}: its url cannot be read", remedy=_HOW_TO_WRITE_JDBC)
+    return str(psycopg.conninfo.make_conninfo(found[1], **given))
 
 
 def _parts(table: str, name: str) -> tuple[str, ...]:
@@ -153,14 +159,13 @@ def _rows(
 @contextmanager
 def _connected(relation: Relation, name: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection, with what goes wrong on it in our words."""
-    psycopg = _psycopg()
-    connection = _connect(psycopg, relation, name)
+    psycopg = psycopg_for(_WHAT)
     try:
-        with connection:
+        with _connect(psycopg, relation, name) as connection:
             yield connection
     except psycopg.Error as error:
         raise SetupError(
-            f"table {name}: PostgreSQL refuses to read {relation.name}: {_first_line(error)}",
+            f"table {name}: PostgreSQL refuses to read {relation.name}: {reason(error)}",
             remedy="check the relation's name and columns, and that the user may read it",
         ) from error
 
@@ -175,7 +180,7 @@ def _connect(psycopg: Any, relation: Relation, name: str) -> Any:
             left = patience - time.monotonic()
             if left <= 0:
                 raise SetupError(
-                    f"table {name}: PostgreSQL does not answer: {_first_line(error)}",
+                    f"table {name}: PostgreSQL does not answer: {reason(error)}",
                     remedy="check the address and that the server runs, then run the query again",
                 ) from error
             time.sleep(min(pause, left))
@@ -215,21 +220,6 @@ def _series(table: str, column: Column, values: tuple[Any, ...]) -> pl.Series:
 def _unfit(table: str, column: Column, error: Exception) -> DataError:
     return DataError(
         f"table {table}, column {column.name}: a value is not of type {spark_name(column.type)}: "
-        f"{_first_line(error)}",
+        f"{reason(error)}",
         remedy="declare the column as it is in PostgreSQL, or read a view that casts it",
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg  # noqa: PLC0415 - an extra
-        import psycopg.conninfo  # noqa: PLC0415
-    except ImportError as error:
-        raise SetupError(
-            "a table from PostgreSQL needs psycopg", remedy="pip install 'headgate[postgres]'"
-        ) from error
-    return psycopg

@@ -25,7 +25,7 @@ from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import STRING, is_timestamp
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sinks.kafka import SERVERS
+from headgate.runtime.sinks.kafka import HOW_TO_SIGN_IN, NO_USER, SERVERS
 from headgate.runtime.sources.conform import conform
 from headgate.runtime.sources.documents import Documents
 from headgate.runtime.sources.fitting import unfit_reason
@@ -73,6 +73,8 @@ def read_kafka_options(stream: StreamDef) -> KafkaOptions:
         raise DeclarationError(
             f"{stream.name}: no Kafka servers are named", remedy=f"add {SERVERS} 'host:9092' to its OPTIONS"
         )
+    if "@" in spark[SERVERS]:
+        raise DeclarationError(f"{stream.name}: {NO_USER}", remedy=HOW_TO_SIGN_IN)
     if sum(each in spark for each in _TOPICS) != 1:
         raise DeclarationError(
             f"{stream.name}: exactly one of {', '.join(_TOPICS)} says which topics are read",

@@ -1,0 +1,56 @@
+"""libpq's connection strings: refused in words of ours where they cannot be read, because libpq's words quote them.
+
+```
+postgresql://bob:hun%zzter2@db/shop      libpq: invalid percent-encoded token: "hun%zzter2"
+postgresql://bob:hun/ter2@db/shop        libpq: a server bob, at port hun
+postgresql://bob:hun@ter2@db/shop        libpq: a server ter2@db
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.model.errors import SetupError
+
+HOW_TO_WRITE = (
+    "write host=… dbname=… user=…, or postgresql://user@host/database, with options of libpq's; "
+    "in a user or a password %, @, / and : are %25, %40, %2F and %3A"
+)
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def psycopg_for(what: str) -> Any:
+    """The module psycopg; SetupError if it is not installed."""
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+        import psycopg.conninfo  # noqa: PLC0415
+    except ImportError as error:
+        raise SetupError(f"{what} needs psycopg", remedy="pip install 'headgate[postgres]'") from error
+    return psycopg
+
+
+def is_readable(dsn: str, psycopg: Any) -> bool:
+    """Whether libpq reads a connection string, and takes no piece of a password for a server's name or port."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        return False
+    ports = str(parts.get("port", "")).split(",")
+    return "\0" not in dsn and all(not each or each.isdecimal() for each in ports) and _has_one_user(dsn)
+
+
+def _has_one_user(dsn: str) -> bool:
+    """Whether a URL, if it is one, has no @ but the one behind its user; libpq seeks that before the first slash."""
+    found = next((each for each in _SCHEMES if dsn.startswith(each)), None)
+    if found is None:
+        return True
+    rest = dsn.removeprefix(found)
+    start = rest.partition("/")[0]
+    behind = rest[start.find("@") + 1 :]
+    return "@" not in behind.partition("?")[0]
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what PostgreSQL or libpq say."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
