@@ -17,6 +17,7 @@ from tests.spark.shards import stage_of
 
 from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
+from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import start_query, wait
@@ -41,8 +42,8 @@ def output_on_spark(
     batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(arrivals)]
     log = UnitLog(folder / "checkpoint" / "headgate" / "units", stage.streams, 2)
     log.add([each for each in batches if each], end=True)
-    output = QueryFolder(folder / "out", stage, frozenset(each.name for each in stage.streams))
-    output.prepare(fresh=True, overwrite=False)
+    output = QueryFolder(folder / "out", stage, claim(None, stage))
+    output.prepare(overwrite=False)
     wait(start_query(spark, stage, log, folder / "checkpoint", output))
     return read_changes(output.folder), output.finish()
 

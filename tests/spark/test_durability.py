@@ -34,8 +34,10 @@ def rows(*pairs: tuple[int, int]) -> pa.Table:
 
 def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None:
     before = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    assert claim(tmp_path, before)
-    assert not claim(tmp_path, before)
+    first = claim(tmp_path, before)
+    assert first.fresh
+    first.keep()
+    assert claim(tmp_path, before) == replace(first, fresh=False)
     after = stage_of(TEXT.format(seconds=6), "q", {}, shards=2)
     with pytest.raises(SetupError, match="another form of query q") as refused:
         claim(tmp_path, after)
@@ -44,14 +46,14 @@ def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None
 
 
 def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
-    claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+    claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).keep()
     with pytest.raises(SetupError, match="shards 2"):
         claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    claim(tmp_path, stage)
+    claim(tmp_path, stage).keep()
     path = tmp_path / "headgate" / "query.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     with pytest.raises(SetupError, match="format 99"):

@@ -92,7 +92,7 @@ def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
         assert aside.count() == 2
         assert len(rejected(folder, "s")) == 2
     (folder / "bad" / "s" / ".left-by-a-killed-task").touch()
-    aside.prepare(fresh=False)
+    aside.prepare()
     assert [each.name for each in (folder / "bad" / "s").iterdir()] == ["rejects-00000007-000-2.json"]
 
 

@@ -3,8 +3,10 @@
 ```
 DIR/<query>/part-00000.parquet …   the rows
 DIR/<query>/metrics.json           what the run did
-DIR/_late/<stream>/…               rows that came later than the stream's slack allows
+DIR/_late/<stream>/<query>/…       rows that came later than the stream's slack allows, as this query saw them
 ```
+
+Late rows belong to the query that read them: they are kept, replaced and refused together with its answer.
 
 Everything is written beside its final place and renamed at the end, so a failed run leaves nothing half-written.
 """
@@ -30,7 +32,8 @@ from headgate.model.types import TIMESTAMP
 
 TIME, OP = "_time", "_op"
 _ROWS_PER_FILE = 1_000_000
-_SAFE_NAME = re.compile(r"(_late/)?[A-Za-z0-9][A-Za-z0-9_-]{0,199}|(_late/)?_[A-Za-z0-9_-]{1,199}")
+LATE = "_late"
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}|_[A-Za-z0-9_-]{1,199}")
 
 
 def arrow_schema(columns: Sequence[Column], *, change_log: bool) -> pa.Schema:
@@ -45,7 +48,12 @@ def arrow_schema(columns: Sequence[Column], *, change_log: bool) -> pa.Schema:
 def to_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
     """Output rows with the declared types; `_time` becomes a timestamp in UTC."""
     stamped = frame.with_columns(pl.from_epoch(pl.col(TIME), time_unit="us").dt.replace_time_zone("UTC"))
-    table = stamped.select(schema.names).to_arrow()
+    return as_declared(stamped, schema)
+
+
+def as_declared(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema, with its types."""
+    table = frame.select(schema.names).to_arrow()
     columns = [_as_declared(table.column(field.name), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -72,12 +80,41 @@ def _as_map(column: pa.ChunkedArray, dtype: pa.MapType) -> pa.ChunkedArray:
 
 def safe_name(name: str) -> str:
     """The name, if a file or a folder may be called so."""
-    if not _SAFE_NAME.fullmatch(name):
+    if name == LATE or not _SAFE_NAME.fullmatch(name):
         raise InputError(
             f"{name!r} cannot name an output folder",
             remedy="name queries and streams with letters, digits, _ and -",
         )
     return name
+
+
+def late_folder(root: Path, stream: str, query: str) -> Path:
+    """Where a query's late rows of a stream go."""
+    return root / LATE / safe_name(stream) / safe_name(query)
+
+
+def output_folders(root: Path, query: str) -> list[Path]:
+    """The folders that there are of a query's output: late rows, even of streams of old, and last its answer."""
+    late = root / LATE
+    streams = sorted(each for each in late.iterdir() if each.is_dir()) if late.is_dir() else []
+    places = [*(each / query for each in streams), root / query]
+    return [each for each in places if each.exists()]
+
+
+def check_free(root: Path, query: str, *, overwrite: bool) -> None:
+    """Raises InputError if a query has results there that must not be replaced."""
+    found = output_folders(root, query)
+    if found and not overwrite:
+        raise InputError(
+            f"{found[-1]} exists already",
+            remedy="choose another --output, or give --overwrite to replace it",
+        )
+
+
+def clear(root: Path, query: str) -> None:
+    """Removes all that there is of a query's output; its answer last, so that whose it is stays known."""
+    for each in output_folders(root, query):
+        shutil.rmtree(each)
 
 
 class OutputFolder:
@@ -87,6 +124,7 @@ class OutputFolder:
         self.folder = folder
         self._overwrite = overwrite
         self._staging = folder / f".staging-{os.getpid()}"
+        self._queries: list[str] = []
         self._writers: dict[str, _PartWriter] = {}
 
     def __enter__(self) -> OutputFolder:
@@ -99,21 +137,22 @@ class OutputFolder:
             ) from error
         return self
 
-    def declare(self, name: str, schema: pa.Schema) -> None:
-        """Announces a sub-folder that will exist even if no row comes."""
-        target = self.folder / safe_name(name)
-        if target.exists() and not self._overwrite:
-            raise InputError(
-                f"{target} exists already",
-                remedy="choose another --output, or give --overwrite to replace it",
-            )
-        self._writers[name] = _PartWriter(self._staging / name, schema)
+    def declare(self, query: str, schema: pa.Schema) -> None:
+        """Announces a query's answer, whose folder will exist even if no row comes."""
+        check_free(self.folder, safe_name(query), overwrite=self._overwrite)
+        self._queries.append(query)
+        self._writers[query] = _PartWriter(self._staging / query, schema)
+
+    def append_late(self, stream: str, query: str, table: pa.Table) -> None:
+        """Adds late rows of a declared query; the first make their folder."""
+        folder = late_folder(self._staging, stream, query)
+        name = str(folder.relative_to(self._staging))
+        if name not in self._writers:
+            self._writers[name] = _PartWriter(folder, table.schema)
+        self.append(name, table)
 
     def append(self, name: str, table: pa.Table) -> None:
         self._writers[name].append(table)
-
-    def knows(self, name: str) -> bool:
-        return name in self._writers
 
     def write_json(self, name: str, file: str, content: Mapping[str, Any]) -> None:
         path = self._staging / name / file
@@ -129,11 +168,11 @@ class OutputFolder:
             shutil.rmtree(self._staging, ignore_errors=True)
 
     def _publish(self) -> None:
+        for query in self._queries:
+            clear(self.folder, query)
         for name in self._writers:
             target = self.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                shutil.rmtree(target)
             (self._staging / name).rename(target)
 
 

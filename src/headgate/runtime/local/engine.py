@@ -61,8 +61,8 @@ class LocalRun:
         for step in feed.steps():
             for name, frame in step.late.items():
                 on_late(name, frame)
-                for state in self._readers(name):
-                    state.metrics.late_rows += frame.height
+                for reader in self.readers(name):
+                    self.states[reader].metrics.late_rows += frame.height
             rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
             changes = self._table_changes(done, step.upto)
             for state in self.states.values():
@@ -78,8 +78,9 @@ class LocalRun:
                     changes = self._table_changes(state.clock, end)
                     on_output(query.graph.query, state.advance(changes, end))
 
-    def _readers(self, stream: str) -> list[QueryState]:
-        return [state for state in self.states.values() if stream in state.graph.streams]
+    def readers(self, stream: str) -> list[str]:
+        """The queries that read a stream."""
+        return [query.graph.query for query in self.queries if stream in query.graph.streams]
 
     def _table_changes(self, after: int, upto: int) -> dict[str, pl.DataFrame]:
         born = pl.col(BORN)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headgate.model.time import BEGINNING
 from headgate.runtime.local.engine import LocalRun, Progress
-from headgate.runtime.output import OutputFolder, arrow_schema, to_arrow
+from headgate.runtime.output import OutputFolder, arrow_schema, as_declared, to_arrow
 from headgate.runtime.query import QueryState
 from headgate.runtime.sources import FileSource
 
@@ -50,12 +50,9 @@ def run_to_folder(
                 output.append(query, to_arrow(frame, schemas[query]))
 
         def on_late(stream: str, frame: pl.DataFrame) -> None:
-            name = f"_late/{stream}"
-            if not output.knows(name):
-                output.declare(name, late_schemas[stream])
-            output.append(
-                name, frame.select(late_schemas[stream].names).to_arrow().cast(late_schemas[stream])
-            )
+            rows = as_declared(frame, late_schemas[stream])
+            for query in run.readers(stream):
+                output.append_late(stream, query, rows)
 
         run.run(on_output, on_late, on_progress)
         metrics = {name: metrics_of(state) for name, state in run.states.items()}

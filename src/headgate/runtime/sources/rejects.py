@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from headgate.model.errors import DataError, HeadgateError, SetupError
+from headgate.runtime.owner import MARK
 
 LONGEST_SHOWN = 80
 """How many characters of a value a message shows."""
@@ -102,7 +103,9 @@ class RejectState:
         if target is None:
             return
         try:
-            used = target.exists() and (not target.is_dir() or any(target.iterdir()))
+            used = target.exists() and (
+                not target.is_dir() or any(each.name != MARK for each in target.iterdir())
+            )
         except OSError as error:
             raise unwritable(target, error) from error
         if used:

@@ -4,7 +4,8 @@
 REJECTS/bids/rejects-00000012-000-5.json    five bad rows of the first file of reading list 12, one to a line
 ```
 
-So a micro-batch that is tried twice leaves its bad rows once, and the names alone say how many there are.
+So a micro-batch that is tried twice leaves its bad rows once, and the names alone say how many there are. Beside them
+stands the id of the run that set them aside; another run is refused. A table's are those of its last reading.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from headgate.model.errors import HeadgateError, SetupError
+from headgate.runtime.owner import MARK, mark, owner_of
 from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, folder_name, unwritable
 
 TABLE = "table"
@@ -31,6 +33,8 @@ class Gathered(RejectState):
 
     target: Path | None = None
     """The folder; None if another query keeps the bad rows of this stream."""
+    run: str | None = None
+    """The run that the folder then belongs to."""
     hidden: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +51,8 @@ class Gathered(RejectState):
         try:
             if self.hidden is None:
                 self.target.mkdir(parents=True, exist_ok=True)
+                if self.run is not None:
+                    mark(self.target, self.run)
                 self.hidden = self.target / f".{uuid4().hex}"
             with self.hidden.open("a", encoding="utf-8", errors="backslashreplace") as out:
                 out.writelines(row.as_json() + "\n" for row in rows)
@@ -54,14 +60,16 @@ class Gathered(RejectState):
             raise unwritable(self.target, error) from error
 
     def publish(self, place: str) -> None:
-        """Gives what was written its name, in place of what an earlier attempt left."""
-        if self.target is not None and self.hidden is not None:
-            try:
-                for earlier in self.target.glob(f"rejects-{place}-*.json"):
-                    earlier.unlink()
+        """Gives what was written its name, in place of what an earlier attempt left, even if nothing is bad now."""
+        if self.target is None:
+            return
+        try:
+            for earlier in self.target.glob(f"rejects-{place}-*.json"):
+                earlier.unlink(missing_ok=True)
+            if self.hidden is not None:
                 self.hidden.rename(self.target / f"rejects-{place}-{self.rows + self.files}.json")
-            except OSError as error:
-                raise unwritable(self.target, error) from error
+        except OSError as error:
+            raise unwritable(self.target, error) from error
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Aside:
     folder: str | None = None
     names: frozenset[str] = frozenset()
     """The streams and tables whose bad rows this query keeps; those of others another query keeps."""
+    run: str | None = None
+    """The id of the run, which the folders of its streams' bad rows bear."""
 
     @property
     def policy(self) -> RejectPolicy:
@@ -80,24 +90,39 @@ class Aside:
         """What takes the bad rows of one piece of an input; `publish` it when the piece is read."""
         if self.folder is None:
             return RejectState(self.policy, name)
-        return Gathered(self.policy, name, target=self._place(name) if name in self.names else None)
+        target = self._place(name) if name in self.names else None
+        return Gathered(self.policy, name, target=target, run=self.run)
 
-    def prepare(self, *, fresh: bool) -> None:
-        """Sees to it that a new run does not mix its bad rows with those of an earlier one."""
+    def check(self) -> None:
+        """Raises SetupError where bad rows of another run would be mixed with those of this one."""
+        for place, used in self._used():
+            if _streamed(used) and (self.run is None or owner_of(place) != self.run):
+                raise SetupError(
+                    f"{place} has rejects of an earlier run",
+                    remedy="name another folder for rejects, or empty this one",
+                )
+
+    def prepare(self) -> None:
+        """Clears away what killed tasks and emptied folders left."""
+        for place, used in self._used():
+            mine = owner_of(place) == self.run
+            try:
+                for left in used:
+                    if left.startswith(".") and not (left == MARK and mine):
+                        (place / left).unlink(missing_ok=True)
+            except OSError as error:
+                raise unwritable(place, error) from error
+
+    def _used(self) -> list[tuple[Path, list[str]]]:
+        """The folders that are there, and what is in them."""
+        found = []
         for name in sorted(self.names) if self.folder is not None else []:
             place = self._place(name)
             try:
-                used = [] if not place.exists() else [each.name for each in place.iterdir()]
-                if fresh and any(not each.startswith((".", f"rejects-{TABLE}-")) for each in used):
-                    raise SetupError(
-                        f"{place} has rejects of an earlier run",
-                        remedy="name another folder for rejects, or empty this one",
-                    )
-                for left in used:
-                    if left.startswith("."):
-                        (place / left).unlink()
+                found.append((place, _listed(place)))
             except OSError as error:
                 raise unwritable(place, error) from error
+        return found
 
     def count(self) -> int:
         """How many bad rows are there by now."""
@@ -115,6 +140,11 @@ def publish(state: RejectState, place: str) -> None:
     """Ends the piece of an input whose bad rows a state took."""
     if isinstance(state, Gathered):
         state.publish(place)
+
+
+def _streamed(names: Sequence[str]) -> list[str]:
+    """Those files that a stream's bad rows are in; a table's are written anew."""
+    return [each for each in names if not each.startswith((".", f"rejects-{TABLE}-"))]
 
 
 def _listed(folder: Path) -> list[str]:

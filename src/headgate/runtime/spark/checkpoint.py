@@ -1,11 +1,13 @@
-"""A run's checkpoint: which query it belongs to, so that a changed query is refused and not misled."""
+"""A run's checkpoint: which query and which run it belongs to, so that nothing else is misled by what is there."""
 
 from __future__ import annotations
 
 import difflib
 import json
+from dataclasses import dataclass
 from itertools import takewhile, zip_longest
 from pathlib import Path
+from uuid import uuid4
 
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.spark.stage import FORMAT, Stage
@@ -16,28 +18,53 @@ _MOST_LETTERS = 300
 _BEFORE = 60
 
 
-def claim(folder: Path, stage: Stage) -> bool:
-    """Marks a checkpoint as a query's; whether it is new. SetupError if it belongs to another form of it."""
-    path = folder / "headgate" / _NAME
-    if not path.exists():
-        if (folder / "offsets").exists():
-            raise SetupError(
-                f"{folder} is a checkpoint, but not one of Headgate's", remedy="choose another --checkpoint"
-            )
+@dataclass(frozen=True)
+class Claim:
+    """A checkpoint that a query may use. It is the query's once the claim is kept; until then nothing is written."""
+
+    folder: Path | None
+    """None: Spark finds a place by itself, for this run only."""
+    stage: Stage
+    run: str
+    """Tells the run from all others, for as long as its checkpoint lasts; the folders that it adds to bear it."""
+    fresh: bool
+
+    def keep(self) -> None:
+        """Marks the checkpoint as used. Whatever may refuse the run comes before this."""
+        if self.folder is None or not self.fresh:
+            return
+        path = self.folder / "headgate" / _NAME
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            content = {"format": FORMAT, "query": stage.graph.query, "stage": stage.description()}
+            content = {
+                "format": FORMAT,
+                "run": self.run,
+                "query": self.stage.graph.query,
+                "stage": self.stage.description(),
+            }
             beside = path.with_name(f".{_NAME}")
             beside.write_text(json.dumps(content, indent=2) + "\n")
             beside.replace(path)
         except OSError as error:
             raise InputError(
-                f"cannot write to {folder}: {error.strerror or error}", remedy="choose another --checkpoint"
+                f"cannot write to {self.folder}: {error.strerror or error}",
+                remedy="choose another --checkpoint",
             ) from error
-        return True
+
+
+def claim(folder: Path | None, stage: Stage) -> Claim:
+    """Whether a query may use a checkpoint, and as which run. SetupError if it belongs to another form of it."""
+    path = None if folder is None else folder / "headgate" / _NAME
+    if folder is None or path is None or not path.exists():
+        if folder is not None and (folder / "offsets").exists():
+            raise SetupError(
+                f"{folder} is a checkpoint, but not one of Headgate's", remedy="choose another --checkpoint"
+            )
+        return Claim(folder, stage, uuid4().hex, fresh=True)
     try:
         found = json.loads(path.read_text())
         written, lines = found["format"], list(found["stage"])
+        run = str(found["run"]) if written == FORMAT else ""
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SetupError(
             f"{path} cannot be read: {error}", remedy="restore the checkpoint, or choose another"
@@ -53,7 +80,7 @@ def claim(folder: Path, stage: Stage) -> bool:
             + "\n".join(_difference(lines, stage.description())),
             remedy="run the query as it was, or choose another --checkpoint",
         )
-    return False
+    return Claim(folder, stage, run, fresh=False)
 
 
 def _difference(old: list[str], new: list[str]) -> list[str]:

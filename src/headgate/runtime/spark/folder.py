@@ -4,11 +4,16 @@
 DIR/<query>/part-00003-00001.parquet   rows of micro-batch 3, from one task
 DIR/<query>/metrics.json               what the run has done up to the last micro-batch
 DIR/<query>/.batches/00003.json        micro-batch 3 is complete, with the metrics after it; the last are kept
-DIR/_late/<stream>/part-…              late rows
+DIR/<query>/.run                       the id of the run that all this belongs to, as in its checkpoint
+DIR/_late/<stream>/<query>/part-…      late rows
 ```
 
 Tasks write beside the final place. The driver then puts the files of a micro-batch in place and notes that; a
 micro-batch that comes again after that note only repeats its work, and what it wrote is thrown away.
+
+Notes of another run would be believed too, so a run adds to no folder but its own. Before anything is changed, all
+folders are looked at (`check`). Then (`take`) what is to be replaced is cleared, the checkpoint is marked as used,
+and the folder as its run's. A run that is killed between two of these steps is new once more, or finds no folder.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,8 +32,19 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from headgate.model.errors import InputError
-from headgate.runtime.output import arrow_schema, safe_name
+from headgate.runtime.output import (
+    LATE,
+    arrow_schema,
+    as_declared,
+    check_free,
+    clear,
+    late_folder,
+    output_folders,
+    safe_name,
+)
+from headgate.runtime.owner import MARK, is_bare, mark, owner_of
 from headgate.runtime.spark.aside import Aside
+from headgate.runtime.spark.checkpoint import Claim
 from headgate.runtime.spark.compact import decode
 from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.messages import decode_table
@@ -54,29 +71,46 @@ class QueryFolder:
 
     root: Path
     stage: Stage
-    late_streams: frozenset[str]
-    """The streams whose late rows this query writes; others may read them too."""
+    claim: Claim
+    """The checkpoint and the run that the output belongs to."""
     on_batch: Callable[[Mapping[str, Any]], None] = field(default=lambda metrics: None)
     aside: Aside = field(default_factory=Aside)
     progress: SparkProgress | None = None
     """What Spark reports of the query, if anybody listens."""
 
     def __post_init__(self) -> None:
-        for name in (self.stage.graph.query, *(f"_late/{stream}" for stream in self.late_streams)):
-            safe_name(name)
-        self.folder = self.root / self.stage.graph.query
+        query = safe_name(self.stage.graph.query)
+        self.folder = self.root / query
+        self.late = {each.name: late_folder(self.root, each.name, query) for each in self.stage.streams}
         self.notes = self.folder / ".batches"
         self.staging = self.folder / ".staging"
         self.written = 0
         """Micro-batches that this process has seen through."""
         self._last: dict[str, Any] | None = None
 
-    def prepare(self, *, fresh: bool, overwrite: bool) -> None:
-        """Makes the folder; a fresh run finds it empty or does not start."""
-        try:
-            if fresh and self.folder.exists():
-                check_free(self.folder, overwrite=overwrite)
-                shutil.rmtree(self.folder)
+    def prepare(self, *, overwrite: bool) -> None:
+        """Makes the folder, or finds the one of this run; raises if it is another's."""
+        self.check(overwrite=overwrite)
+        self.take()
+
+    def check(self, *, overwrite: bool) -> None:
+        """Raises if there are results or rejects that are not of this run; a new run may replace results."""
+        query = self.stage.graph.query
+        with self._writable():
+            if not self._is_mine and not all(map(is_bare, output_folders(self.root, query))):
+                if not self.claim.fresh:
+                    raise self._foreign()
+                check_free(self.root, query, overwrite=overwrite)
+        self.aside.check()
+
+    def take(self) -> None:
+        """Makes the folder this run's; only after `check`."""
+        with self._writable():
+            if not self._is_mine:
+                clear(self.root, self.stage.graph.query)
+        self.claim.keep()
+        with self._writable():
+            mark(self.folder, self.claim.run)
             self.notes.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self.staging, ignore_errors=True)
             for old in self._notes()[:-_KEPT_NOTES]:
@@ -84,6 +118,22 @@ class QueryFolder:
             self._last = None
             if self.progress is not None:
                 self.progress.go_on_from(self._spark_so_far())
+        self.aside.prepare()
+
+    @property
+    def _is_mine(self) -> bool:
+        return owner_of(self.folder) == self.claim.run
+
+    def _foreign(self) -> InputError:
+        return InputError(
+            f"{self.folder} or its late rows belong to a run with another checkpoint",
+            remedy="go on with that checkpoint, or choose another --output",
+        )
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise InputError(
                 f"cannot write to {self.folder}: {error.strerror or error}", remedy="choose another --output"
@@ -91,6 +141,8 @@ class QueryFolder:
 
     def write(self, answer: DataFrame, batch: int) -> None:
         """Puts a micro-batch's answer in place, once."""
+        if not self._is_mine:
+            raise self._foreign()
         note = self.notes / f"{batch:05d}.json"
         staging = self.staging / f"{batch:05d}-{uuid4().hex}"
         written = answer.mapInArrow(_writing(str(staging), self._schemas()), WRITTEN_DDL).collect()
@@ -111,7 +163,8 @@ class QueryFolder:
         if not any(self.folder.glob("part-*.parquet")):
             schema = self._schemas()["rows"]
             pq.write_table(schema.empty_table(), self.folder / "part-00000-00000.parquet")
-        metrics = self._with_progress(self.last_metrics() or summed(self.stage, []))
+        so_far = self.last_metrics() or summed(self.stage, [])
+        metrics = self._with_progress({**so_far, "rejected_rows": self.aside.count()})
         _put(self.folder / "metrics.json", metrics)
         return metrics
 
@@ -142,21 +195,20 @@ class QueryFolder:
         late = {
             f"late/{stream.name}": pa.schema([(c.name, c.type) for c in stream.columns])
             for stream in self.stage.streams
-            if stream.name in self.late_streams
         }
         return {"rows": arrow_schema(graph.columns, change_log=graph.is_change_log), **late}
 
     def _publish(self, written: list[Any], batch: int) -> None:
         """Moves files to their names; what an interrupted attempt left under such names is replaced."""
-        targets = {self.folder: "rows", **{self.root / "_late" / s: s for s in self.late_streams}}
-        for folder in targets:
+        for folder in (self.folder, *self.late.values()):
             if not (folder / f"part-{batch:05d}-00000.parquet").exists():
                 continue
-            for old in folder.glob(f"part-{batch:05d}-*.parquet"):
+            # The first goes last: while it is there, others may be.
+            for old in sorted(folder.glob(f"part-{batch:05d}-*.parquet"), reverse=True):
                 old.unlink()
         counts: dict[Path, int] = {}
         for row in sorted((each for each in written if each.file), key=lambda each: each.file):
-            folder = self.folder if row.kind == "rows" else self.root / "_late" / row.name
+            folder = self.folder if row.kind == "rows" else self.late[row.name]
             folder.mkdir(parents=True, exist_ok=True)
             number = counts.get(folder, 0)
             counts[folder] = number + 1
@@ -165,36 +217,24 @@ class QueryFolder:
     def _metrics(self, written: list[Any], batch: int) -> dict[str, Any]:
         reports = [json.loads(row.metrics) for row in written if row.kind == "metrics"]
         before = self.last_metrics()
-        if not reports:
-            return before or summed(self.stage, [])
-        return {
-            **summed(self.stage, reports, before),
-            "batches": batch + 1,
-            "rejected_rows": self.aside.count(),
-        }
+        # Without a row for any shard nothing is reported; bad rows there may be all the same.
+        found = summed(self.stage, reports, before) if reports or not before else before
+        return {**found, "batches": batch + 1, "rejected_rows": self.aside.count()}
 
 
 def publish(staging: Path, output: Path, *, overwrite: bool) -> None:
     """Puts all folders of a finished run in their places."""
-    folders = [each for each in staging.iterdir() if each.name != "_late"]
-    folders += list((staging / "_late").iterdir()) if (staging / "_late").is_dir() else []
-    for each in folders:
-        shutil.rmtree(each / ".batches", ignore_errors=True)
-        target = output / each.relative_to(staging)
-        check_free(target, overwrite=overwrite)
-        if target.exists():
-            shutil.rmtree(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        each.rename(target)
-
-
-def check_free(target: Path, *, overwrite: bool) -> None:
-    """Raises InputError if results are there that must not be replaced."""
-    if target.exists() and not overwrite:
-        raise InputError(
-            f"{target} exists already",
-            remedy="choose another --output, or give --overwrite to replace it",
-        )
+    queries = [each.name for each in staging.iterdir() if each.name != LATE]
+    for query in queries:
+        check_free(output, query, overwrite=overwrite)
+    for query in queries:
+        clear(output, query)
+        for each in output_folders(staging, query):
+            shutil.rmtree(each / ".batches", ignore_errors=True)
+            (each / MARK).unlink(missing_ok=True)
+            target = output / each.relative_to(staging)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            each.rename(target)
 
 
 def summed(
@@ -291,7 +331,7 @@ def write_parts(
                 if key == "rows":
                     table = decode_table(row["blob"])
                 else:
-                    table = decode(row["blob"]).select(schemas[key].names).to_arrow().cast(schemas[key])
+                    table = as_declared(decode(row["blob"]), schemas[key])
                 writers[key][1].write_table(table)
                 counts[key] = counts.get(key, 0) + table.num_rows
     for key, (path, writer) in writers.items():

@@ -26,6 +26,7 @@ from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
+from headgate.runtime.output import check_free
 from headgate.runtime.sinks.address import Sink, sink_at
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, change_stream
@@ -36,7 +37,7 @@ from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.cluster import cores, disk_full, first_line, translated
 from headgate.runtime.spark.delivery import delivery
-from headgate.runtime.spark.folder import QueryFolder, check_free
+from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.folder import publish as publish_folder
 from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.reading_lists import UnitLog
@@ -319,7 +320,7 @@ def _runs(
         root, output = place.checkpoint, place.output
         if root is None:
             for stage in stages:
-                check_free(output / stage.graph.query, overwrite=place.overwrite)
+                check_free(output, stage.graph.query, overwrite=place.overwrite)
             root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
             output = place.output / f".staging-{uuid4().hex}"
             stack.callback(shutil.rmtree, output, ignore_errors=True)
@@ -327,19 +328,20 @@ def _runs(
         listener = stack.enter_context(listening(spark))
         for stage in stages:
             checkpoint = root / stage.graph.query
-            streams = frozenset(each.name for each in stage.streams) - reported
-            aside = Aside(options.rejects, (streams | stage.tables.keys()) - reported)
+            claimed = claim(checkpoint, stage)
+            inputs = {*(each.name for each in stage.streams), *stage.tables}
+            aside = Aside(options.rejects, frozenset(inputs - reported), claimed.run)
             reported |= aside.names
             progress = listener.of(query_name(stage))
-            folder = QueryFolder(output, stage, streams, place.on_batch, aside, progress)
-            fresh = claim(checkpoint, stage)
-            folder.prepare(fresh=fresh, overwrite=place.overwrite)
-            aside.prepare(fresh=fresh)
+            folder = QueryFolder(output, stage, claimed, place.on_batch, aside, progress)
+            folder.check(overwrite=place.overwrite)
             files = [each for each in stage.streams if is_file(each)]
             log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
             sink = None if place.to is None else sink_at(place.to, stage.graph.query)
             sink = sink.beside(checkpoint) if isinstance(sink, KafkaTopic) else sink
             runs.append(_Run(stage, base, checkpoint, log, folder, sink))
+        for run in runs:
+            run.folder.take()
         yield runs
 
 

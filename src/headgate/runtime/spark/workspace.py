@@ -125,22 +125,21 @@ class SparkWorkspace:
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
         if isinstance(sink, KafkaTopic) and checkpoint is not None:
             sink = sink.beside(Path(checkpoint))
-        fresh = claim(Path(checkpoint), stage) if checkpoint is not None else True
-        aside = _aside(stage, chosen)
-        aside.prepare(fresh=fresh)
+        claimed = claim(None if checkpoint is None else Path(checkpoint), stage)
+        aside = _aside(stage, chosen, claimed.run)
         with partitions(self.spark, stage.most_shards):
             packed = self._packed(stage, base, aside)
             match sink:
                 case Path():
-                    folder = QueryFolder(
-                        sink, stage, frozenset(each.name for each in stage.streams), aside=aside
-                    )
-                    folder.prepare(fresh=fresh, overwrite=False)
+                    folder = QueryFolder(sink, stage, claimed, aside=aside)
+                    folder.prepare(overwrite=False)
                     writer = pipeline.answers(stage, *packed).writeStream.foreachBatch(folder.write)
-                case str():
-                    writer = pipeline.rows(stage, *packed).writeStream.format(sink)
                 case _:
-                    writer = pipeline.rows(stage, *packed).writeStream.foreachBatch(sink)
+                    aside.check()
+                    claimed.keep()
+                    aside.prepare()
+                    rows = pipeline.rows(stage, *packed).writeStream
+                    writer = rows.format(sink) if isinstance(sink, str) else rows.foreachBatch(sink)
             writer = writer.queryName(stage.graph.query).options(**(sink_options or {}))
             if checkpoint is not None:
                 writer = writer.option("checkpointLocation", str(checkpoint))
@@ -166,8 +165,9 @@ class SparkWorkspace:
         return packed, labels
 
 
-def _aside(stage: Stage, options: SparkOptions) -> Aside:
-    return Aside(options.rejects, frozenset([*(each.name for each in stage.streams), *stage.tables]))
+def _aside(stage: Stage, options: SparkOptions, run: str | None = None) -> Aside:
+    names = frozenset([*(each.name for each in stage.streams), *stage.tables])
+    return Aside(options.rejects, names, run)
 
 
 def _time_column(columns: tuple[Column, ...], name: str, time: str | None) -> str:

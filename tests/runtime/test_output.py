@@ -1,0 +1,74 @@
+"""Output folders of the local engine: late rows belong to their queries, and nothing is replaced unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.door import Outcome, headgate
+
+from headgate.model.errors import InputError
+from headgate.runtime.output import safe_name
+
+QUERY = """
+CREATE STREAM s (ts TIMESTAMP, k BIGINT, m MAP<STRING, INT>) TIMESTAMP BY ts USING json OPTIONS (path 's.json');
+CREATE QUERY qa AS SELECT ISTREAM(k) FROM s [RANGE 5 SECONDS];
+CREATE QUERY qb AS SELECT ISTREAM(k + 1 AS k) FROM s [RANGE 5 SECONDS];
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "q.cql").write_text(QUERY)
+    give(tmp_path, (5, 1), (1, 2), (6, 3))
+    return tmp_path
+
+
+def give(folder: Path, *rows: tuple[int, int]) -> None:
+    lines = (f'{{"ts": "2026-01-01T00:00:0{at}", "k": {key}, "m": {{"a": {key}}}}}\n' for at, key in rows)
+    (folder / "s.json").write_text("".join(lines))
+
+
+def run(folder: Path, *words: str) -> Outcome:
+    return headgate(
+        "run", folder / "q.cql", "--output", folder / "out", "--engine", "local", "--quiet", *words
+    )
+
+
+def late(folder: Path, query: str) -> list[object]:
+    files = sorted((folder / "out" / "_late" / "s" / query).glob("*.parquet"))
+    return [row["m"] for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_every_query_has_its_late_rows(folder: Path) -> None:
+    assert run(folder).code == 0
+    assert late(folder, "qa") == late(folder, "qb") == [[("a", 2)]]
+
+
+def test_queries_in_one_folder_do_not_meet(folder: Path) -> None:
+    assert run(folder, "--query", "qa").code == 0
+    assert run(folder, "--query", "qb").code == 0
+    give(folder, (5, 1), (1, 4))
+    assert run(folder, "--query", "qa", "--overwrite").code == 0
+    assert (late(folder, "qa"), late(folder, "qb")) == ([[("a", 4)]], [[("a", 2)]])
+    give(folder, (1, 2), (5, 1))
+    assert run(folder, "--query", "qa", "--overwrite").code == 0
+    assert (late(folder, "qa"), late(folder, "qb")) == ([], [[("a", 2)]])
+
+
+def test_late_rows_are_not_replaced_unasked(folder: Path) -> None:
+    assert run(folder, "--query", "qa").code == 0
+    (folder / "out" / "qa").rename(folder / "elsewhere")
+    give(folder, (1, 2), (5, 1))
+    refused = run(folder, "--query", "qa")
+    assert refused.code == 2
+    assert "_late/s/qa exists already" in refused.err
+    assert late(folder, "qa") == [[("a", 2)]]
+    assert not (folder / "out" / "qa").exists()
+
+
+@pytest.mark.parametrize("name", ["_late", "a/b", "_late/a", "..", ".hidden", "", "_"])
+def test_names_that_are_no_folders(name: str) -> None:
+    with pytest.raises(InputError, match="cannot name an output folder"):
+        safe_name(name)
