@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.door import Outcome, headgate
 
 from headgate.model.errors import InputError
-from headgate.runtime.output import safe_name
+from headgate.runtime.output import as_declared, safe_name
 
 QUERY = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT, m MAP<STRING, INT>) TIMESTAMP BY ts USING json OPTIONS (path 's.json');
@@ -72,3 +74,44 @@ def test_late_rows_are_not_replaced_unasked(folder: Path) -> None:
 def test_names_that_are_no_folders(name: str) -> None:
     with pytest.raises(InputError, match="cannot name an output folder"):
         safe_name(name)
+
+
+MAP = pa.map_(pa.string(), pa.int32())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        (MAP, [[("a", 1)], None, [], [("b", 2), ("c", None)], [("d", 4)]]),
+        (pa.list_(MAP), [[[("a", 1)], None], None, [], [[], [("b", 2), ("c", 3)]], [[("d", 4)]]]),
+        (
+            pa.struct([("x", MAP), ("y", pa.int32())]),
+            [
+                {"x": [("a", 1)], "y": 1},
+                None,
+                {"x": None, "y": 2},
+                {"x": [], "y": None},
+                {"x": [("b", 2)], "y": 3},
+            ],
+        ),
+        (
+            pa.map_(pa.string(), MAP),
+            [[("k", [("a", 1)]), ("l", None)], None, [], [("m", [])], [("n", [("b", 2)])]],
+        ),
+    ],
+)
+def test_maps_are_maps_wherever_they_stand(dtype: pa.DataType, values: list[object]) -> None:
+    schema = pa.schema([("v", dtype)])
+    rows = pa.Table.from_pylist([{"v": each} for each in values], schema=schema)
+    frame = pl.DataFrame(rows)
+    pieces = pl.concat([frame, frame], rechunk=False)
+    for part, expected in (
+        (frame, values),
+        (frame[1:4], values[1:4]),
+        (frame[:0], []),
+        (pieces, values * 2),
+        (frame.filter(pl.Series([False, True, True, False, True])), [values[1], values[2], values[4]]),
+    ):
+        found = as_declared(part, schema)
+        found.validate(full=True)
+        assert found.column("v").to_pylist() == expected

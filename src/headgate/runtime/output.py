@@ -23,7 +23,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.model.errors import InputError
@@ -59,23 +58,38 @@ def as_declared(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
 
 
 def _as_declared(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
-    if column.type == dtype:
-        return column
+    return pa.chunked_array([_array(chunk, dtype) for chunk in column.chunks], dtype)
+
+
+def _array(array: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """An array of Polars' with a declared type; maps, also within others, come as lists of key-value structs."""
+    if array.type == dtype:
+        return array
+    if not _has_map(dtype):
+        return array.cast(dtype)
+    nulls = array.is_null()
+    if pa.types.is_struct(dtype):
+        parts = [_array(array.field(each.name), each.type) for each in dtype]
+        return pa.StructArray.from_arrays(parts, fields=list(dtype), mask=nulls)
+    # With a mask Arrow takes no slice of offsets, so they are copied.
+    offsets, entries = pa.concat_arrays([array.offsets, array.offsets[:0]]).cast(pa.int32()), array.values
+    if not pa.types.is_map(dtype):
+        values = _array(entries, dtype.value_type)
+        return pa.ListArray.from_arrays(offsets, values, type=dtype, mask=nulls)
+    keys, items = (
+        _array(entries.field("key"), dtype.key_type),
+        _array(entries.field("value"), dtype.item_type),
+    )
+    return pa.MapArray.from_arrays(offsets, keys, items, type=dtype, mask=nulls)
+
+
+def _has_map(dtype: pa.DataType) -> bool:
+    """Whether there is a map in a type."""
     if pa.types.is_map(dtype):
-        return _as_map(column, dtype)
-    return column.cast(dtype)
-
-
-def _as_map(column: pa.ChunkedArray, dtype: pa.MapType) -> pa.ChunkedArray:
-    """Polars holds a map as a list of key-value structs."""
-    chunks = []
-    for chunk in column.cast(
-        pa.list_(pa.struct([("key", dtype.key_type), ("value", dtype.item_type)]))
-    ).chunks:
-        entries = chunk.values
-        maps = pa.MapArray.from_arrays(chunk.offsets, entries.field("key"), entries.field("value"))
-        chunks.append(pc.if_else(pc.is_null(chunk), pa.scalar(None, maps.type), maps).cast(dtype))
-    return pa.chunked_array(chunks, dtype)
+        return True
+    return pa.types.is_nested(dtype) and any(
+        _has_map(dtype.field(number).type) for number in range(dtype.num_fields)
+    )
 
 
 def safe_name(name: str) -> str:
