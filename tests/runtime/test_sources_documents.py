@@ -66,6 +66,37 @@ def test_a_missing_field_can_be_made_a_flaw() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (f'{{{AT}, "k": 2, "extra": {{"name": "q"}}}}', "the field is missing"),
+        (f'{{{AT}, "k": 2, "extra": [{{"name": null}}]}}', "the field is missing"),
+        (f'{{{AT}, "k": 2, "extra": "\\"name\\": 1"}}', "the field is missing"),
+        (f'{{{AT}, "k": 2, "Name": "q"}}', "the field is named Name"),
+        (f'{{{AT}, "k": 2, "NAME": null}}', None),
+    ],
+)
+def test_only_a_field_of_the_document_itself_is_there(value: str, reason: str | None) -> None:
+    found = read(f'{{{AT}, "k": 1, "name": "a"}}', value, complete=True)
+    assert [(each.row, each.column, each.reason) for each in found.bad] == (
+        [(1, "name", reason)] if reason else []
+    )
+
+
+def test_a_byte_order_mark_before_a_document_is_no_part_of_it() -> None:
+    mark = b"\xef\xbb\xbf"
+    good = f'{{{AT}, "k": 1}}'.encode()
+    found = read(good, mark + good, None, mark, mark + mark + good, mark + b"no")
+    assert found.rows["k"].to_list() == [1, 1]
+    assert found.places.tolist() == [0, 1]
+    assert [(each.row, each.reason) for each in found.bad] == [
+        (2, "there is no value"),
+        (3, "the value is empty"),
+        (4, "the row begins with a byte order mark"),
+        (5, "the row is not valid JSON: Expecting value: line 1 column 1 (char 0)"),
+    ]
+
+
 @given(st.lists(st.one_of(st.integers(0, 9), st.sampled_from(["x", None, "{"])), max_size=30))
 def test_blocks_do_not_matter(values: list[int | str | None]) -> None:
     texts = [f'{{{AT}, "k": {json.dumps(each)}}}' if isinstance(each, int) else each for each in values]

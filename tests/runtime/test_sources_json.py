@@ -34,6 +34,15 @@ def test_fields_go_by_name_and_others_are_ignored(tmp_path: Path) -> None:
     assert rows(tmp_path, AB, jsonl()) == [(1, "x"), (2, None), (3, None)]
 
 
+def test_a_byte_order_mark_begins_a_file_and_no_row(tmp_path: Path) -> None:
+    write(tmp_path, b'\xef\xbb\xbf{"a":1,"b":"x"}\n{"a":2}\n', "1.json")
+    assert rows(tmp_path, AB, jsonl("1.json")) == [(1, "x"), (2, None)]
+    write(tmp_path, b'{"a":1,"b":"x"}\n\xef\xbb\xbf{"a":2}\n', "2.json")
+    message = refusal(tmp_path, AB, jsonl("2.json"))
+    assert "the row begins with a byte order mark" in message
+    assert "pyarrow" not in message
+
+
 def test_names_are_found_in_any_case_of_letters(tmp_path: Path) -> None:
     write(tmp_path, '{"A":1,"B":"x"}\n', "1.json")
     write(tmp_path, '{"a":2,"b":"y","A":7}\n', "2.json")

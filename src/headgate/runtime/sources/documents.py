@@ -5,7 +5,7 @@ They are read by the code that reads JSON files, many at once: each is made one 
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,8 +20,8 @@ from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.fitting import fit
 from headgate.runtime.sources.json import JsonFormat
 from headgate.runtime.sources.literals import TextForms
-from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow
-from headgate.runtime.sources.textfile import BLOCK
+from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, shown
+from headgate.runtime.sources.textfile import BLOCK, BYTE_ORDER_MARK
 
 _FORMS = TextForms(base64=True)
 
@@ -51,7 +51,7 @@ class Documents:
     def read(self, values: pa.Array, *, stops: bool) -> Read:
         """Reads binary values; with `stops`, nothing behind the first bad one is looked at."""
         found: list[Read] = []
-        for start, block in _blocks(values):
+        for start, block in _blocks(_unmarked(values)):
             part = self._read(block, stops=stops)
             moved = [replace(each, row=start + (each.row or 0)) for each in part.bad]
             found.append(Read(part.rows, part.places + start, moved))
@@ -93,23 +93,19 @@ class Documents:
     def _without_missing(
         self, values: pa.Array, rows: pl.DataFrame, places: Indices
     ) -> tuple[pl.DataFrame, Indices, list[BadRow]]:
-        """The rows in whose documents all columns are named, and the others."""
-        texts = _as_text(values.take(pa.array(places)))
-        bad: list[BadRow] = []
+        """The rows in whose documents all columns are named, and the others; only a NULL makes one be asked."""
+        names = [column.name for column in self.definition.columns]
+        absent = rows.select(pl.col(names).is_null()).to_numpy()
         lacking = np.zeros(rows.height, np.bool_)
-        for column in self.definition.columns:
-            absent = rows[column.name].is_null().to_numpy()
-            if not absent.any():
-                continue
-            named = pc.match_substring_regex(texts, f'"{re.escape(column.name)}"\\s*:', ignore_case=True)
-            absent &= ~named.to_numpy(zero_copy_only=False) & ~lacking
-            bad += [
-                BadRow(
-                    "", "the field is missing", int(places[index]), None, column.name, _shown(texts[index])
-                )
-                for index in np.flatnonzero(absent).tolist()
-            ]
-            lacking |= absent
+        bad: list[BadRow] = []
+        for index in np.flatnonzero(absent.any(axis=1)).tolist():
+            place = int(places[index])
+            document = bytes(values[place].as_buffer())
+            found = _missing(document, [names[each] for each in np.flatnonzero(absent[index]).tolist()])
+            if found is not None:
+                lacking[index] = True
+                name, reason = found
+                bad.append(BadRow("", reason, place, None, name, _shown(document)))
         return rows.filter(pl.Series(~lacking)), places[~lacking], bad
 
     def _nothing(self) -> pl.DataFrame:
@@ -134,10 +130,36 @@ def _lines(values: pa.Array) -> bytes:
     return bytes(letters[int(bounds[0]) : int(bounds[-1])])
 
 
+def _missing(document: bytes, names: Sequence[str]) -> tuple[str, str] | None:
+    """The first of these columns, NULL in a document's row, for which the document does not say so; and why."""
+    try:
+        fields = json.loads(document)
+    except (ValueError, RecursionError):
+        fields = {}
+    spelled = {field.casefold(): field for field, value in fields.items() if value is not None}
+    said = {field.casefold() for field, value in fields.items() if value is None}
+    for name in names:
+        if name.casefold() not in said:
+            other = spelled.get(name.casefold())
+            return (
+                name,
+                "the field is missing" if other is None else f"the field is named {shown(other)[1:-1]}",
+            )
+    return None
+
+
+def _unmarked(values: pa.Array) -> pa.Array:
+    """Values without the byte order mark that a text may begin with, as a file may."""
+    marked = pc.starts_with(values, BYTE_ORDER_MARK)
+    if not pc.any(marked).as_py():
+        return values
+    return pc.if_else(marked, pc.binary_replace_slice(values, 0, len(BYTE_ORDER_MARK), b""), values)
+
+
 def _as_text(values: pa.Array) -> pa.Array:
     """Bytes taken for text as they are, for questions about single letters."""
     return values.cast(pa.large_binary()).view(pa.large_string())
 
 
-def _shown(value: pa.Scalar) -> str:
-    return bytes(value.as_buffer())[:LONGEST_KEPT].decode("utf-8", errors="backslashreplace")
+def _shown(document: bytes) -> str:
+    return document[:LONGEST_KEPT].decode("utf-8", errors="backslashreplace")

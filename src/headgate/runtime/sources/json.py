@@ -193,7 +193,9 @@ class _JsonFile:
         if found is not None:
             return found
         message = self._table(data[records.starts[index] : records.ends[index]])
-        return Flaw(f"the row cannot be read: {_ROW.sub('', str(message)).strip()}")
+        if not isinstance(message, str):
+            return Flaw("the row is not one object")
+        return Flaw(f"the row cannot be read: {_ROW.sub('', message).strip()}")
 
     def _diagnosis(self, data: bytes, records: Records, index: int) -> Flaw | None:
         line = data[records.starts[index] : records.ends[index]]

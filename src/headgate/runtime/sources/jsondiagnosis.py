@@ -11,7 +11,7 @@ import pyarrow as pa
 from headgate.model import types
 from headgate.model.schema import Column
 from headgate.runtime.sources.rejects import shown
-from headgate.runtime.sources.textfile import Flaw
+from headgate.runtime.sources.textfile import BYTE_ORDER_MARK, Flaw
 
 _WRITTEN_AS_TEXT = (
     pa.types.is_string,
@@ -24,6 +24,9 @@ _WRITTEN_AS_TEXT = (
 
 def diagnosis(line: bytes, columns: Mapping[str, Column]) -> Flaw | None:
     """The flaw of a line whose fields mean the given columns; None if it is not for Python to see."""
+    if line.startswith(BYTE_ORDER_MARK):
+        # Python would read on behind it.
+        return Flaw("the row begins with a byte order mark")
     try:
         found = json.loads(line, object_pairs_hook=_pairs)
     except (ValueError, RecursionError) as error:

@@ -26,7 +26,7 @@ from headgate.runtime.sources.utf8 import is_utf8, not_utf8, one_text, texts
 BLOCK = 1 << 22
 LONGEST_ROW = 1 << 24
 _LINE_FEED, _RETURN = b"\n\r"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 TOO_LONG = f"the row is longer than {LONGEST_ROW >> 20} MB"
 _OPEN = "a quote is opened and never closed"
@@ -104,7 +104,7 @@ class _Block:
 
 
 def _blocks(stream: ByteStream, format: TextFormat) -> Iterator[_Block]:
-    rest = stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+    rest = stream.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
     final = False
     while not final:
         chunk = stream.read(BLOCK)
