@@ -254,10 +254,14 @@ class Author:
         """Any SELECT without INTERNAL windows, over given items or its own; if `lonely`, over nothing else."""
         kinds = {"project": 5, "distinct": 3, "group": 5} | ({} if lonely else {"exists": 3})
         kind = self.pen.weigh(kinds)
+        tied = kind == "exists" or (
+            items is None and not lonely and kind != "project" and self.pen.chance(25)
+        )
         # Tables stand only where rows die by time.
-        own = list(items) if items is not None else self.inputs(table=kind in ("project", "group"))
+        table = kind in ("project", "group") and not tied
+        own = list(items) if items is not None else self.inputs(table=table)
         conditions = self.conditions(own)
-        if kind == "exists":
+        if tied:
             conditions.append(self.exists(own))
         match kind:
             case "distinct":
@@ -274,8 +278,11 @@ class Author:
         pairs = [(one, two) for one in left for two in right if one.type == two.type]
         keys = [pair for pair in pairs if pair[0].type == BIGINT]
         chosen = [self.pen.choose(keys), *self.pen.subset(pairs, 0, 1)]
+        conditions = [self.conditions(items) for items in sides]
+        if self.pen.chance(20):
+            conditions[0].append(self.exists(sides[0]))
         cores = [
-            Core(tuple(pair[side] for pair in chosen), self.tail(items, self.conditions(items)))
+            Core(tuple(pair[side] for pair in chosen), self.tail(items, conditions[side]))
             for side, items in enumerate(sides)
         ]
         if self.pen.chance(20):

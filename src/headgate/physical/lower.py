@@ -343,12 +343,12 @@ class _Lowering:
             kind: tablejoin.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
             table = tablejoin.TableJoin(*sides, node.keys, residual, kind=kind)
             return self._add("join", table, left, right)
-        kernel: Kernel[Any]
-        if isinstance(node, SemiJoin):
-            kernel = semijoin.SemiJoin(*sides, node.keys, residual, null_equal=node.null_equal)
-            return self._add("semijoin", kernel, left, right)
-        kernel = negation.Negation(*sides, node.keys, residual, null_equal=node.null_equal)
-        return self._add("negation", kernel, left, right)
+        name, kernel = (
+            ("semijoin", semijoin.SemiJoin) if isinstance(node, SemiJoin) else ("negation", negation.Negation)
+        )
+        ends = self.edges.pattern(node.right) == Pattern.STR
+        exists = kernel(*sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends)
+        return self._add(name, exists, left, right)
 
     def _distinct(self, node: Distinct) -> int:
         self._mark_replaced(node.input)
