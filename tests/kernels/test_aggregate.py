@@ -107,6 +107,14 @@ class TestGroups:
         assert contents(rows_of(first) + rows_of(second), 1) == {(0.0, 2): 1, ("NaN", 2): 1}
         assert "-0.0" not in [str(key) for key in second.frame["k"]]
 
+    @pytest.mark.parametrize("dtype", [pl.Float32(), pl.Float64()], ids=str)
+    def test_a_negative_zero_is_said_as_zero_among_others_too(self, dtype: pl.DataType) -> None:
+        kernel = Aggregate({"k": dtype}, ("k",), (COUNT_ROWS,), slide=None, append=False)
+        rows = [Row((key,), 0) for key in (-0.0, 7.0, math.nan, None)]
+        _, said = kernel.advance(kernel.initial(), [batch_of(kernel.schema, rows)], Clock(-1, 0, 0))
+        # By their text, because -0.0 == 0.0.
+        assert sorted(map(str, said.frame["k"])) == ["0.0", "7.0", "None", "nan"]
+
     def test_several_keys(self) -> None:
         kernel = Aggregate(
             {"a": pl.Int64(), "b": pl.Date()}, ("b", "a"), (COUNT_ROWS,), slide=None, append=False

@@ -64,6 +64,14 @@ def test_rows_that_live_and_die_together_are_one() -> None:
     assert said.frame["+rows"].to_list() == [500, 500]
 
 
+def test_a_negative_zero_is_condensed_as_zero() -> None:
+    kernel = Aggregate({"k": pl.Float64(), "x": pl.Float64()}, ("k",), (SECOND,))
+    rows = [Row((key, 1.0), 5, 9) for key in (-0.0, 7.0, None, 0.0, float("nan"))]
+    _, said = Condense(kernel).advance(EmptyState(), [batch_of(kernel.schema, rows)], Clock(0, 9, 0))
+    # By their text, because -0.0 == 0.0.
+    assert sorted(map(str, said.frame["k"])) == ["0.0", "7.0", "None", "nan"]
+
+
 def test_what_single_values_matter_to_cannot_be_condensed() -> None:
     def mergeable(call: AggregateCall, *, endings: bool = False) -> bool:
         return is_mergeable(Aggregate({"x": pl.Int64()}, (), (call,), endings=endings))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kernels.keys import has_null, key_hash, keys_equal
+from headgate.kernels.keys import has_null, key_hash, keys_equal, with_plain_zeros
 
 COLUMNS = {
     "integer": ([1, None, 2], [1, None, 2]),
@@ -123,3 +123,15 @@ def test_hashes_are_64_bits_wide() -> None:
     leading = np.bincount((hashes >> np.uint64(60)).astype(np.int64), minlength=16)
     assert leading.min() > 0.8 * 625
     assert leading.max() < 1.2 * 625
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32(), pl.Float64()], ids=str)
+@pytest.mark.parametrize("values", [[], [-0.0], [-0.0, 0.0, None, math.nan, -1.5, math.inf]], ids=str)
+def test_zeros_lose_their_sign_and_all_else_stays(values: list[float | None], dtype: pl.DataType) -> None:
+    frame = pl.DataFrame({"x": pl.Series(values, dtype=dtype)})
+    found = frame.select(with_plain_zeros("x", dtype))
+    assert found.schema == {"x": dtype}
+    # By their text, because -0.0 == 0.0.
+    assert list(map(str, found["x"])) == [
+        str(each).removeprefix("-") if each == 0 else str(each) for each in values
+    ]

@@ -58,6 +58,17 @@ def keys_equal(
     return equal if null_equal else equal & ~has_null(left, left_columns)
 
 
+def with_plain_zeros(name: str, dtype: pl.DataType) -> pl.Expr:
+    """The column of a name and type, -0.0 as 0.0: equal values in it look alike, bit by bit but for NaN.
+
+    Adding 0.0 is not enough, because Polars leaves such an addition out.
+    """
+    column = pl.col(name)
+    if not dtype.is_float():
+        return column
+    return pl.when(column == 0).then(pl.lit(0.0, dtype)).otherwise(column).alias(name)
+
+
 def _by_value(column: pl.Series) -> pl.Series:
     """The column as something whose hash follows from its values alone.
 

@@ -22,6 +22,7 @@ from headgate.kernels.aggregate import ledger
 from headgate.kernels.aggregate.call import Function
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure
+from headgate.kernels.keys import with_plain_zeros
 from headgate.kernels.stateless import EmptyState, Stateless
 from headgate.model.batch import LIFETIME_COLUMNS, Batch
 from headgate.model.time import Clock
@@ -87,10 +88,7 @@ class Condense(Stateless):
 def added_up(aggregate: Aggregate, frame: pl.DataFrame) -> tuple[pl.DataFrame, Columns]:
     """A row for each group and lifetime, with the extremes of its rows, and what these add up to in the ledger."""
     columns = aggregate.parts(frame)
-    keys = [
-        (pl.col(key) + 0.0 if aggregate.schema[key].is_float() else pl.col(key)).alias(key)
-        for key in aggregate.keys
-    ]
+    keys = [with_plain_zeros(key, aggregate.schema[key]) for key in aggregate.keys]
     extremes = [
         aggregate.values(frame, argument, largest=largest).alias(extreme_column(argument, largest=largest))
         for argument, largest in aggregate.in_frontiers

@@ -40,6 +40,7 @@ from headgate.kernels.aggregate.results import Evaluation
 from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments, Due, Step
 from headgate.kernels.aggregate.tally import GROUP
+from headgate.kernels.keys import with_plain_zeros
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock, tick_at_or_after
 
@@ -305,7 +306,7 @@ class Aggregate:
         if not self.keys:
             return frame.select(BORN)
         return frame.select(
-            (pl.col(key) + 0.0 if self.schema[key].is_float() else pl.col(key)).alias(key_column(number))
+            with_plain_zeros(key, self.schema[key]).alias(key_column(number))
             for number, key in enumerate(self.keys)
         )
 

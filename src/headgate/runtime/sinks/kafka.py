@@ -128,10 +128,16 @@ class KafkaTopic:
 
 
 def as_messages(rows: Any, batch: int, run: str, key: tuple[str, ...]) -> Any:
-    """Rows of a query's output as messages: key, value and headers, and the id beside them."""
+    """Rows of a query's output as messages: key, value and headers, and the id beside them.
+
+    -0.0 is written as 0.0, so that a birth and a death of equal rows have one key.
+    """
     from pyspark.sql import functions as f
 
     quoted = {each: f.col(f"`{each.replace('`', '``')}`") for each in rows.columns}
+    floats = [each.name for each in rows.schema if each.dataType.typeName() in ("float", "double")]
+    plain = {each: f.when(quoted[each] == 0, f.abs(quoted[each])).otherwise(quoted[each]) for each in floats}
+    rows = rows.withColumns(plain) if plain else rows
     if not key and OP in quoted:
         key = tuple(each for each in rows.columns if each not in (TIME, OP))
     value = f.to_json(f.struct(*quoted.values()), _JSON)

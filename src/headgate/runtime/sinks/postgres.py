@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
+from headgate.kernels.keys import with_plain_zeros
 from headgate.model.errors import DataError, InputError, SetupError, UnsupportedError
 from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason
 from headgate.runtime.output import OP, TIME
@@ -256,8 +257,7 @@ def _sql_type(name: str, dtype: pa.DataType) -> str:
 def _net(changes: pa.Table, columns: list[str]) -> pl.DataFrame:
     """Each row that changes, once, and by how many copies. -0.0 is 0.0."""
     frame = pl.DataFrame(pl.from_arrow(changes.drop_columns([TIME])))
-    floats = [name for name in columns if frame.schema[name].is_float()]
-    frame = frame.with_columns(pl.col(floats) + 0.0) if floats else frame
+    frame = frame.with_columns(with_plain_zeros(name, frame.schema[name]) for name in columns)
     copies = pl.when(pl.col(OP) == "+").then(1).otherwise(-1).sum().cast(pl.Int64).alias(COPIES)
     return frame.group_by(columns).agg(copies).filter(pl.col(COPIES) != 0)
 
