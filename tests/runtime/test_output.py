@@ -39,7 +39,7 @@ def run(folder: Path, *words: str) -> Outcome:
 
 
 def late(folder: Path, query: str) -> list[object]:
-    files = sorted((folder / "out" / "_late" / "s" / query).glob("*.parquet"))
+    files = sorted((folder / "out" / "_late" / "s").glob(f"part-{query}.*.parquet"))
     return [row["m"] for file in files for row in pq.read_table(file).to_pylist()]
 
 
@@ -65,7 +65,7 @@ def test_late_rows_are_not_replaced_unasked(folder: Path) -> None:
     give(folder, (1, 2), (5, 1))
     refused = run(folder, "--query", "qa")
     assert refused.code == 2
-    assert "_late/s/qa exists already" in refused.err
+    assert "_late/s/part-qa.00000.parquet exists already" in refused.err
     assert late(folder, "qa") == [[("a", 2)]]
     assert not (folder / "out" / "qa").exists()
 

@@ -80,8 +80,8 @@ def run(
         folder.write(Answer(folder, () if late else rows, rows if late else ()), number)
 
 
-def found(folder: Path) -> list[int]:
-    files = sorted(folder.glob("*.parquet"))
+def found(folder: Path, begins: str = "") -> list[int]:
+    files = sorted(folder.glob(f"{begins}*.parquet"))
     return [key for file in files for key in pl.read_parquet(file)["k"].to_list()]
 
 
@@ -165,19 +165,19 @@ def test_a_start_that_is_killed_is_repeated(
     else:
         run(tmp_path, "new", [100], [200], [300])
     assert found(tmp_path / "out" / "q") == [100, 200, 300]
-    assert found(tmp_path / "out" / "_late" / "s" / "r") == [7, 8]
+    assert found(tmp_path / "out" / "_late" / "s", "part-r.") == [7, 8]
 
 
 def test_late_rows_belong_to_their_query(tmp_path: Path) -> None:
     late = tmp_path / "out" / "_late" / "s"
     run(tmp_path, "a", [1], [2], query="qa", late=True)
     run(tmp_path, "b", [9], [], query="qb", late=True)
-    assert (found(late / "qa"), found(late / "qb")) == ([1, 2], [9])
+    assert (found(late, "part-qa."), found(late, "part-qb.")) == ([1, 2], [9])
     run(tmp_path, "c", [], [3], query="qa", late=True, overwrite=True)
-    assert (found(late / "qa"), found(late / "qb")) == ([3], [9])
+    assert (found(late, "part-qa."), found(late, "part-qb.")) == ([3], [9])
     # They are results as others are, even where the answer was removed.
     (tmp_path / "out" / "qa").rename(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match=r"_late/s/qa exists already"):
+    with pytest.raises(InputError, match=r"_late/s/part-qa\.00001-00000\.parquet exists already"):
         run(tmp_path, "d", [4], query="qa", late=True)
     with pytest.raises(InputError, match="another checkpoint"):
         run(tmp_path, "c", [], [3], [4], query="qa", late=True)
@@ -278,7 +278,7 @@ def test_runs_in_one_folder_do_not_meet(spark: Any, tmp_path: Path) -> None:
 
     assert on_spark(None, "qa", bad="bad").rejected_rows == 1
     on_spark("state", "qb", bad="bad_b")
-    assert found(late / "qa") == found(late / "qb") == [2]
+    assert found(late, "part-qa.") == found(late, "part-qb.") == [2]
     assert (found(tmp_path / "out" / "qa"), found(tmp_path / "out" / "qb")) == ([1, 3], [2, 4])
     with pytest.raises(HeadgateError, match="exists already"):
         on_spark("new", "qa", bad="bad_a")
@@ -286,4 +286,4 @@ def test_runs_in_one_folder_do_not_meet(spark: Any, tmp_path: Path) -> None:
     on_spark("new", "qa", bad="bad_a", overwrite=True)
     assert found(tmp_path / "out" / "qa") == [1, 3, 4]
     on_spark("state", "qb", bad="bad_b")
-    assert (found(late / "qa"), found(late / "qb")) == ([2], [2, 4])
+    assert (found(late, "part-qa."), found(late, "part-qb.")) == ([2], [2, 4])

@@ -3,7 +3,7 @@
 ```
 DIR/<query>/part-00000.parquet …   the rows
 DIR/<query>/metrics.json           what the run did
-DIR/_late/<stream>/<query>/…       rows that came later than the stream's slack allows, as this query saw them
+DIR/_late/<stream>/part-<query>.…  rows that came later than the stream's slack allows, as this query saw them
 ```
 
 Late rows belong to the query that read them: they are kept, replaced and refused together with its answer.
@@ -102,22 +102,25 @@ def safe_name(name: str) -> str:
     return name
 
 
-def late_folder(root: Path, stream: str, query: str) -> Path:
-    """Where a query's late rows of a stream go."""
-    return root / LATE / safe_name(stream) / safe_name(query)
+def late_folder(root: Path, stream: str) -> Path:
+    """Where late rows of a stream go."""
+    return root / LATE / safe_name(stream)
 
 
-def output_folders(root: Path, query: str) -> list[Path]:
-    """The folders that there are of a query's output: late rows, even of streams of old, and last its answer."""
-    late = root / LATE
-    streams = sorted(each for each in late.iterdir() if each.is_dir()) if late.is_dir() else []
-    places = [*(each / query for each in streams), root / query]
-    return [each for each in places if each.exists()]
+def late_parts(query: str) -> str:
+    """How the names of the files with a query's late rows begin; no query's name has a point."""
+    return f"part-{safe_name(query)}."
+
+
+def output_places(root: Path, query: str) -> list[Path]:
+    """What there is of a query's output: files of late rows, even of streams of old, and last its answer's folder."""
+    late = sorted((root / LATE).glob(f"*/{late_parts(query)}*.parquet"))
+    return [*late, *([root / query] if (root / query).exists() else [])]
 
 
 def check_free(root: Path, query: str, *, overwrite: bool) -> None:
     """Raises InputError if a query has results there that must not be replaced."""
-    found = output_folders(root, query)
+    found = output_places(root, query)
     if found and not overwrite:
         raise InputError(
             f"{found[-1]} exists already",
@@ -127,8 +130,19 @@ def check_free(root: Path, query: str, *, overwrite: bool) -> None:
 
 def clear(root: Path, query: str) -> None:
     """Removes all that there is of a query's output; its answer last, so that whose it is stays known."""
-    for each in output_folders(root, query):
-        shutil.rmtree(each)
+    for each in output_places(root, query):
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+
+
+def move(source: Path, target: Path, query: str) -> None:
+    """Puts all that there is of a query's output into another folder, where there is none of it."""
+    for each in output_places(source, query):
+        place = target / each.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        each.rename(place)
 
 
 class OutputFolder:
@@ -138,8 +152,8 @@ class OutputFolder:
         self.folder = folder
         self._overwrite = overwrite
         self._staging = folder / f".staging-{os.getpid()}"
-        self._queries: list[str] = []
         self._writers: dict[str, _PartWriter] = {}
+        self._late: dict[tuple[str, str], _PartWriter] = {}
 
     def __enter__(self) -> OutputFolder:
         try:
@@ -154,16 +168,14 @@ class OutputFolder:
     def declare(self, query: str, schema: pa.Schema) -> None:
         """Announces a query's answer, whose folder will exist even if no row comes."""
         check_free(self.folder, safe_name(query), overwrite=self._overwrite)
-        self._queries.append(query)
-        self._writers[query] = _PartWriter(self._staging / query, schema)
+        self._writers[query] = _PartWriter(self._staging / query, "part-", schema)
 
     def append_late(self, stream: str, query: str, table: pa.Table) -> None:
-        """Adds late rows of a declared query; the first make their folder."""
-        folder = late_folder(self._staging, stream, query)
-        name = str(folder.relative_to(self._staging))
-        if name not in self._writers:
-            self._writers[name] = _PartWriter(folder, table.schema)
-        self.append(name, table)
+        """Adds late rows of a declared query."""
+        if (stream, query) not in self._late:
+            folder = late_folder(self._staging, stream)
+            self._late[stream, query] = _PartWriter(folder, late_parts(query), table.schema)
+        self._late[stream, query].append(table)
 
     def append(self, name: str, table: pa.Table) -> None:
         self._writers[name].append(table)
@@ -174,7 +186,7 @@ class OutputFolder:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
-            for writer in self._writers.values():
+            for writer in (*self._writers.values(), *self._late.values()):
                 writer.close()
             if kind is None:
                 self._publish()
@@ -182,25 +194,22 @@ class OutputFolder:
             shutil.rmtree(self._staging, ignore_errors=True)
 
     def _publish(self) -> None:
-        for query in self._queries:
+        for query in self._writers:
             clear(self.folder, query)
-        for name in self._writers:
-            target = self.folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (self._staging / name).rename(target)
+            move(self._staging, self.folder, query)
 
 
 class _PartWriter:
     """Parquet files of bounded size in one folder; at least one, so that the schema can be read."""
 
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
-        self._folder, self._schema = folder, schema
+    def __init__(self, folder: Path, prefix: str, schema: pa.Schema) -> None:
+        self._folder, self._prefix, self._schema = folder, prefix, schema
         self._number, self._rows = 0, 0
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self._writer = self._open()
 
     def _open(self) -> pq.ParquetWriter:
-        path = self._folder / f"part-{self._number:05d}.parquet"
+        path = self._folder / f"{self._prefix}{self._number:05d}.parquet"
         return pq.ParquetWriter(path, self._schema, compression="zstd")
 
     def append(self, table: pa.Table) -> None:

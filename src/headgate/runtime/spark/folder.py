@@ -5,7 +5,7 @@ DIR/<query>/part-00003-00001.parquet   rows of micro-batch 3, from one task
 DIR/<query>/metrics.json               what the run has done up to the last micro-batch
 DIR/<query>/.batches/00003.json        micro-batch 3 is complete, with the metrics after it; the last are kept
 DIR/<query>/.run                       the id of the run that all this belongs to, as in its checkpoint
-DIR/_late/<stream>/<query>/part-…      late rows
+DIR/_late/<stream>/part-<query>.…      late rows, numbered likewise
 ```
 
 Tasks write beside the final place. The driver then puts the files of a micro-batch in place and notes that; a
@@ -39,7 +39,9 @@ from headgate.runtime.output import (
     check_free,
     clear,
     late_folder,
-    output_folders,
+    late_parts,
+    move,
+    output_places,
     safe_name,
 )
 from headgate.runtime.owner import MARK, is_bare, mark, owner_of
@@ -81,7 +83,7 @@ class QueryFolder:
     def __post_init__(self) -> None:
         query = safe_name(self.stage.graph.query)
         self.folder = self.root / query
-        self.late = {each.name: late_folder(self.root, each.name, query) for each in self.stage.streams}
+        self.late = {each.name: late_folder(self.root, each.name) for each in self.stage.streams}
         self.notes = self.folder / ".batches"
         self.staging = self.folder / ".staging"
         self.written = 0
@@ -97,7 +99,8 @@ class QueryFolder:
         """Raises if there are results or rejects that are not of this run; a new run may replace results."""
         query = self.stage.graph.query
         with self._writable():
-            if not self._is_mine and not all(map(is_bare, output_folders(self.root, query))):
+            places = output_places(self.root, query)
+            if not self._is_mine and not all(each.is_dir() and is_bare(each) for each in places):
                 if not self.claim.fresh:
                     raise self._foreign()
                 check_free(self.root, query, overwrite=overwrite)
@@ -200,19 +203,22 @@ class QueryFolder:
 
     def _publish(self, written: list[Any], batch: int) -> None:
         """Moves files to their names; what an interrupted attempt left under such names is replaced."""
-        for folder in (self.folder, *self.late.values()):
-            if not (folder / f"part-{batch:05d}-00000.parquet").exists():
+        late = late_parts(self.stage.graph.query)
+        answer = self.folder / f"part-{batch:05d}"
+        begins = {name: folder / f"{late}{batch:05d}" for name, folder in self.late.items()}
+        for begin in (answer, *begins.values()):
+            if not _part(begin, 0).exists():
                 continue
             # The first goes last: while it is there, others may be.
-            for old in sorted(folder.glob(f"part-{batch:05d}-*.parquet"), reverse=True):
+            for old in sorted(begin.parent.glob(f"{begin.name}-*.parquet"), reverse=True):
                 old.unlink()
         counts: dict[Path, int] = {}
         for row in sorted((each for each in written if each.file), key=lambda each: each.file):
-            folder = self.folder if row.kind == "rows" else self.late[row.name]
-            folder.mkdir(parents=True, exist_ok=True)
-            number = counts.get(folder, 0)
-            counts[folder] = number + 1
-            Path(row.file).rename(folder / f"part-{batch:05d}-{number:05d}.parquet")
+            begin = answer if row.kind == "rows" else begins[row.name]
+            begin.parent.mkdir(parents=True, exist_ok=True)
+            number = counts.get(begin, 0)
+            counts[begin] = number + 1
+            Path(row.file).rename(_part(begin, number))
 
     def _metrics(self, written: list[Any], batch: int) -> dict[str, Any]:
         reports = [json.loads(row.metrics) for row in written if row.kind == "metrics"]
@@ -229,12 +235,9 @@ def publish(staging: Path, output: Path, *, overwrite: bool) -> None:
         check_free(output, query, overwrite=overwrite)
     for query in queries:
         clear(output, query)
-        for each in output_folders(staging, query):
-            shutil.rmtree(each / ".batches", ignore_errors=True)
-            (each / MARK).unlink(missing_ok=True)
-            target = output / each.relative_to(staging)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            each.rename(target)
+        shutil.rmtree(staging / query / ".batches", ignore_errors=True)
+        (staging / query / MARK).unlink(missing_ok=True)
+        move(staging, output, query)
 
 
 def summed(
@@ -295,6 +298,10 @@ def _operators(reports: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
             for key, size in sizes.items():
                 mine[key] += size
     return total
+
+
+def _part(begin: Path, number: int) -> Path:
+    return begin.with_name(f"{begin.name}-{number:05d}.parquet")
 
 
 def _put(path: Path, content: Mapping[str, Any]) -> None:
