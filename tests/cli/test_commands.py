@@ -95,9 +95,10 @@ def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
         "         only rows of s from the last 10 MINUTES (a placeholder) count\n"
         "  fix 4  CREATE STREAM s … ORDERED BY (a) WITHIN 1000 ROWS\n"
         "         the answer stays; right only if rows of s (a) come in order of it, "
-        "up to 1000 rows (a placeholder)\n"
+        "up to 1000 rows (a placeholder), with no NULL in a\n"
         "  fix 5  CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing\n"
-        "         the answer stays; the data of s must have a column that says which row is the last of its kind\n"
+        "         the answer stays; the data of s must have a column that says which row is the last of its kind, "
+        "with no NULL in a\n"
     )
 
 

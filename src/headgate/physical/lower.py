@@ -60,6 +60,7 @@ from headgate.plan.panes import common_slide, grouped_in_panes
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.gate import AdmittedPlan, Methods
+from headgate.safety.group_closing import GroupClosing
 from headgate.safety.promise import Promise, checks_of
 from headgate.safety.purging import Closing
 
@@ -318,6 +319,12 @@ class _Lowering:
             at = self._add("punctuations", kernel, at)
         return at
 
+    def _closed_groups(self, closing: GroupClosing) -> list[int]:
+        """The steps that bring the values at which groups are final."""
+        if closing.filled is not None:
+            self.promises.append(closing.filled)
+        return [self._closed(each) for each in closing.closings]
+
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)
         if node.table.retroactive:
@@ -361,7 +368,7 @@ class _Lowering:
         if closing is None:
             groups = aggregate.Aggregate(schema_of(node), tuple(schema_of(node)), ())
             return self._add("distinct", self._by_panes(node, groups) or kernel, below)
-        closed = [self._closed(each) for each in closing.closings]
+        closed = self._closed_groups(closing)
         lesser = tuple(each.below for each in closing.closings)
         forgetting = closing_distinct.ClosingDistinct(kernel, closing.keys, lesser)
         return self._add("distinct", forgetting, below, *closed)
@@ -395,7 +402,7 @@ class _Lowering:
         closing = self.methods.groups.get(node)
         if closing is None:
             return self._add("aggregate", self._by_panes(node, kernel) or kernel, below)
-        closed = [self._closed(each) for each in closing.closings]
+        closed = self._closed_groups(closing)
         lesser = tuple(each.below for each in closing.closings)
         forgetting = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
         return self._add("aggregate", forgetting, below, *closed)

@@ -6,17 +6,21 @@ over columns that the join and the projection make equal to grouping columns, th
 
 So all inputs must make a promise over the same grouping columns. It is the same set for all: then a value is
 forgotten everywhere at once when the last input has closed it, and nothing about it is left.
+
+NULL is a value of a group, and no promise closes it. A join leaves it out, since these columns are all joined on; of
+one stream alone, rows with NULL there must not come: they are late, like others that break a promise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project
 from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.filled import filled_columns
 from headgate.safety.lineage import Lineage, lineage
-from headgate.safety.promise import Promise, promises_of
+from headgate.safety.promise import Promise, not_null, promises_of
 from headgate.safety.purging import Closing
 
 
@@ -28,6 +32,8 @@ class GroupClosing:
     closings: tuple[Closing, ...]
     cause: str
     reason: str
+    filled: Promise | None = None
+    """That the columns of the promise are not NULL, where only that keeps NULL out of the groups."""
 
 
 def close_groups(node: Aggregate | Distinct, edges: Edges) -> GroupClosing | None:
@@ -48,7 +54,8 @@ def close_groups(node: Aggregate | Distinct, edges: Edges) -> GroupClosing | Non
         if all(chosen in each for each in options):
             ordered = tuple(key for key in keys if key in chosen)
             thing = "group" if isinstance(node, Aggregate) else "value"
-            return _closing(thing, ordered, [each[chosen] for each in options], found)
+            closing = _closing(thing, ordered, [each[chosen] for each in options], found)
+            return closing if isinstance(core, Join) else _without_null(closing, core)
     return None
 
 
@@ -99,3 +106,14 @@ def _closing(
     reason = f"a {thing} is forgotten when its {names} is closed on {' and '.join(words)}"
     cause = causes.pop() if len(causes) == 1 else "punctuation"
     return GroupClosing(keys, tuple(closings), cause, reason)
+
+
+def _without_null(closing: GroupClosing, core: Node) -> GroupClosing:
+    """The closing of groups of one stream, with the promise that keeps NULL out of them if nothing else does."""
+    (only,) = closing.closings
+    filled = filled_columns(core)
+    open_ = [name for name in only.sources if name not in filled]
+    if not open_:
+        return closing
+    reason = f"{closing.reason}; a row with NULL there is late"
+    return replace(closing, reason=reason, filled=not_null(only.scan.stream, open_))

@@ -15,16 +15,21 @@ kind, so it counts only where a FOREIGN KEY says that each value does come.
 its partner has come: with a key on t (d), after k more rows of t none comes any more (k-Mon document, section 4).
 
 A CHECK is a promise too: no row fails it. It closes nothing, but bounds what values there are.
+
+NULL is closed by nothing, since it equals no value. Joins leave it out. Where it would be kept as a value, by
+DISTINCT and GROUP BY, every promise includes the CHECK that its columns are not NULL, as SQL's PRIMARY KEY does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+from sqlglot import exp
 
-from headgate.model.scalar import Scalar
+from headgate.model import types
+from headgate.model.scalar import Scalar, column, conjunction
 from headgate.plan.catalog import AUTO, References, StreamDef
 
 
@@ -80,10 +85,10 @@ def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
         for each in stream.clustered
         if each.within != AUTO
     ]
-    types = {column.name: column.type for column in stream.columns}
+    type_of = {each.name: each.type for each in stream.columns}
     found: dict[frozenset[str], Promise] = {}
     for promise in offered:
-        if not any(pa.types.is_floating(types[name]) for name in promise.columns):
+        if not any(pa.types.is_floating(type_of[name]) for name in promise.columns):
             found.setdefault(frozenset(promise.columns), promise)
     return tuple(found.values())
 
@@ -104,6 +109,15 @@ def reference(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> Ref
 def checks_of(stream: StreamDef) -> tuple[Promise, ...]:
     """The CHECKs of a stream."""
     return tuple(Promise(stream.name, (), check, "check") for check in stream.checks)
+
+
+def not_null(stream: StreamDef, columns: Iterable[str]) -> Promise:
+    """The CHECK that no row of a stream has NULL in these columns."""
+    parts = [
+        Scalar(exp.Not(this=exp.Is(this=column(name), expression=exp.Null())), types.BOOLEAN)
+        for name in columns
+    ]
+    return Promise(stream.name, (), conjunction(parts), "check")
 
 
 def unused_constraints(stream: StreamDef) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 New ones are put away step by step; a sweep now and then writes those that are needed anew, each once. Of a stream
 that closes all values below one, that one is all there is to remember.
+
+NULL is never closed. Who reads closings must not keep it: a join has no use for it, and rows that would bring it to a
+DISTINCT or a group are late before they come this far.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ def _promises(stream: StreamDef, columns: tuple[str, ...], *, joined: bool) -> I
     if same not in {frozenset(scheme.columns) for scheme in stream.punctuations}:
         for flag in flags[:2]:
             if flag not in columns:
-                yield _punctuation(stream, columns, flag, new=False)
+                yield _punctuation(stream, columns, flag, new=False, joined=joined)
         if not flags:
-            yield _punctuation(stream, columns, _unused(COLUMN, stream), new=True)
+            yield _punctuation(stream, columns, _unused(COLUMN, stream), new=True, joined=joined)
     if joined and same not in {frozenset(key) for key in stream.keys}:
         clause = nodes.Key(expressions=_identifiers(columns))
         yield Edit(
@@ -61,7 +61,7 @@ def _promises(stream: StreamDef, columns: tuple[str, ...], *, joined: bool) -> I
         )
 
 
-def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new: bool) -> Edit:
+def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new: bool, joined: bool) -> Edit:
     when = exp.Column(this=exp.to_identifier(flag))
     clause = nodes.PunctuatedBy(expressions=_identifiers(columns), when=when)
 
@@ -78,6 +78,7 @@ def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new:
     if new:
         effect = "the data of {} must have a column that says which row is the last of its kind"
         shown = f"CREATE STREAM {stream.name} (…, {flag} BOOLEAN) … {render(clause)}"
+    effect += _filled(columns, joined=joined)
     subject = stream.name if new else f"{stream.name} ({', '.join(columns)})"
     burden = 5 if new else 0
     return Edit("punctuation", stream.name.casefold(), change, shown, effect, subject, burden, False, columns)
@@ -90,9 +91,9 @@ def order_edits(plan: Node, trees: Trees) -> Iterator[Edit]:
         stream = scans[name]
         types = {column.name: column.type for column in stream.columns}
         known = {each.columns[0] for each in stream.ordered}
-        for columns in sets if name.casefold() in trees else ():
+        for columns, joined in sets.items() if name.casefold() in trees else ():
             if len(columns) == 1 and columns[0] not in known and _has_order(types[columns[0]]):
-                yield _order(stream, columns[0])
+                yield _order(stream, columns[0], joined=joined)
 
 
 def _has_order(dtype: pa.DataType) -> bool:
@@ -100,19 +101,25 @@ def _has_order(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_integer(dtype) or pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
 
 
-def _order(stream: StreamDef, column: str) -> Edit:
+def _order(stream: StreamDef, column: str, *, joined: bool) -> Edit:
     clause = nodes.OrderedBy(expressions=_identifiers((column,)), within=nodes.Adherence(rows=NEARLY))
     return Edit(
         "constraint",
         stream.name.casefold(),
         lambda tree: _add(tree, clause),
         f"CREATE STREAM {stream.name} … {render(clause)}",
-        f"right only if rows of {{}} come in order of it, up to {NEARLY} rows (a placeholder)",
+        f"right only if rows of {{}} come in order of it, up to {NEARLY} rows (a placeholder)"
+        + _filled((column,), joined=joined),
         f"{stream.name} ({column})",
         burden=5,
         changes_answer=False,
         columns=(column,),
     )
+
+
+def _filled(columns: Sequence[str], *, joined: bool) -> str:
+    """What else must be true of columns that are grouped by; a join leaves rows with NULL out by itself."""
+    return "" if joined else f", with no NULL in {', '.join(columns)}"
 
 
 def _add(tree: exp.Expr, clause: exp.Expr) -> None:
