@@ -119,6 +119,12 @@ def test_a_server_that_never_answers_is_given_up_on(postgres: PostgresServer) ->
         read_postgres(away)
 
 
+def test_a_refusal_that_will_not_pass_is_not_waited_for(postgres: PostgresServer) -> None:
+    nowhere = table(postgres, "i INT", "t", dsn=f"{postgres.dsn} dbname=nowhere", retrySeconds="300")
+    with pytest.raises(SetupError, match=r'refuses the connection.*database "nowhere" does not exist'):
+        read_postgres(nowhere)
+
+
 QUERY = """
 CREATE STREAM s (ts TIMESTAMP, k INT) TIMESTAMP BY ts USING json OPTIONS (path 's.json');
 CREATE TABLE names (k INT, name STRING) NON RETROACTIVE USING postgres OPTIONS (dsn '{dsn}', table '{table}');

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -75,6 +77,72 @@ def test_another_checkpoint_does_not_change_a_view_that_is_not_its_own(view: Pos
         view.apply(log([("+", 2)], pa.int64()), 0, run="two")
 
 
+def together(works: list[Callable[[], object]]) -> list[Exception]:
+    """What goes wrong when some works begin at one moment, each in a thread."""
+    begin, wrong = threading.Barrier(len(works)), list[Exception]()
+
+    def run(work: Callable[[], object]) -> None:
+        begin.wait()
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - looked at by the caller
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return wrong
+
+
+def test_views_that_start_together_do_not_disturb_one_another(postgres: PostgresServer) -> None:
+    for _ in range(6):
+        # A database in which no view has ever been.
+        name = f"db_{uuid4().hex}"
+        with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        dsn = postgres.dsn.replace("dbname=postgres", f"dbname={name}")
+        views = [PostgresView(dsn, f"view_{number}", retry_seconds=5) for number in range(3)]
+        works = [partial(each.apply, log([("+", 1)], pa.int64()), 0, run=each.table) for each in views]
+        assert together(works) == []
+        with psycopg.connect(dsn) as connection:
+            found = connection.execute("SELECT view, run, batch FROM headgate_views ORDER BY view").fetchall()
+        assert found == [(f"public.view_{number}", f"view_{number}", 0) for number in range(3)]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_of_two_runs_that_start_together_one_gets_the_view(is_there: bool, postgres: PostgresServer) -> None:
+    for _ in range(6):
+        view = PostgresView(postgres.dsn, f"view_{uuid4().hex}", retry_seconds=5)
+        if is_there:
+            with psycopg.connect(postgres.dsn) as connection:
+                connection.execute(
+                    f"CREATE TABLE {view.table} (x bigint, _copies bigint NOT NULL, _key bytea PRIMARY KEY)"
+                )
+        works = [partial(view.apply, log([("+", run)], pa.int64()), 0, run=str(run)) for run in range(3)]
+        wrong = together(works)
+        assert len(wrong) == 2
+        assert all(isinstance(each, InputError) and "another checkpoint" in str(each) for each in wrong)
+        [kept] = contents(postgres, view.table)
+        with psycopg.connect(postgres.dsn) as connection:
+            noted = "SELECT run, batch FROM headgate_views WHERE view = %s"
+            assert connection.execute(noted, [f"public.{view.table}"]).fetchall() == [(str(kept), 0)]
+
+
+def test_a_view_that_is_there_needs_no_right_to_make_tables(
+    view: PostgresView, postgres: PostgresServer
+) -> None:
+    view.apply(log([("+", 1)], pa.int64()), 0)
+    user = f"user_{uuid4().hex}"
+    with psycopg.connect(postgres.dsn) as connection:
+        connection.execute(f"CREATE ROLE {user} LOGIN")
+        connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {view.table}, headgate_views TO {user}")
+    view.dsn = postgres.dsn.replace(f"user={postgres.user}", f"user={user}")
+    assert view.apply(log([("+", 2)], pa.int64()), 1)
+    assert contents(postgres, view.table) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [
@@ -98,6 +166,14 @@ def test_values_come_back_as_they_were(
     assert contents(postgres, view.table) == sorted(stored, key=repr)
     view.apply(log([("-", value) for value in values], dtype), 1)
     assert contents(postgres, view.table) == []
+
+
+def test_a_death_finds_its_birth_whatever_the_sign_of_zero(
+    view: PostgresView, postgres: PostgresServer
+) -> None:
+    view.apply(log([("+", 0.0), ("+", 1.0)], pa.float64()), 0)
+    view.apply(log([("-", -0.0), ("+", 2.0)], pa.float64()), 1)
+    assert contents(postgres, view.table) == [1.0, 2.0]
 
 
 @settings(max_examples=20, deadline=None)
@@ -151,6 +227,43 @@ def test_a_server_that_never_answers_is_given_up_on(postgres: PostgresServer) ->
     view = PostgresView("host=127.0.0.1 port=1", "any", retry_seconds=0.3)
     with pytest.raises(SetupError, match="does not answer"):
         view.apply(log([("+", 1)], pa.int64()), 0)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("dbname=nowhere", 'database "nowhere" does not exist'),
+        ("user=nobody", 'role "nobody" does not exist'),
+    ],
+)
+def test_a_refusal_that_will_not_pass_is_not_waited_for(
+    part: str, message: str, postgres: PostgresServer
+) -> None:
+    waited: list[str] = []
+    view = PostgresView(f"{postgres.dsn} {part}", "any", on_wait=waited.append)
+    with pytest.raises(SetupError, match=message):
+        view.apply(log([("+", 1)], pa.int64()), 0)
+    assert waited == []
+
+
+def test_a_wrong_password_is_not_waited_for(postgres: PostgresServer) -> None:
+    user = f"user_{uuid4().hex}"
+    rules = postgres.data / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{before}")
+    try:
+        with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {user} LOGIN PASSWORD 'right'")
+            connection.execute("SELECT pg_reload_conf()")
+        dsn = postgres.dsn.replace(f"user={postgres.user}", f"user={user}")
+        for given, message in (("password=hunter2", "password authentication failed"), ("", "no password")):
+            with pytest.raises(SetupError, match=message) as found:
+                PostgresView(f"{dsn} {given}", "any").apply(log([("+", 1)], pa.int64()), 0)
+            assert "hunter2" not in str(found.value)
+    finally:
+        rules.write_text(before)
+        with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+            connection.execute("SELECT pg_reload_conf()")
 
 
 def test_a_table_that_somebody_changed_is_noticed_and_left_as_it_was(

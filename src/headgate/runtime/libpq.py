@@ -9,6 +9,7 @@ postgresql://bob:hun@ter2@db/shop        libpq: a server ter2@db
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from headgate.model.errors import SetupError
@@ -17,7 +18,19 @@ HOW_TO_WRITE = (
     "write host=… dbname=… user=…, or postgresql://user@host/database, with options of libpq's; "
     "in a user or a password %, @, / and : are %25, %40, %2F and %3A"
 )
+HOW_TO_BE_LET_IN = "check the database, the user and the password of its address, then run the query again"
 _SCHEMES = ("postgresql://", "postgres://")
+
+# libpq keeps the code of what a server says to a connection for itself; its words are all there is.
+_REFUSAL = re.compile(
+    r'FATAL:\s+(?:database|role) ".*" does not exist'
+    r'|FATAL:\s+role ".*" is not permitted to log in'
+    r"|FATAL:\s+permission denied for database"
+    r"|FATAL:\s+no such (?:database|user)"
+    r"|FATAL:\s+no pg_hba\.conf entry"
+    r"|FATAL:\s+\w+ authentication failed"
+    r"|no password supplied"
+)
 
 
 def psycopg_for(what: str) -> Any:
@@ -54,3 +67,12 @@ def _has_one_user(dsn: str) -> bool:
 def reason(error: BaseException) -> str:
     """The first line of what PostgreSQL or libpq say."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def refusal(error: BaseException) -> str | None:
+    """Why a server lets nobody in, if that will not pass by itself: an unknown database or user, a wrong password.
+
+    None for all else, and for servers that speak another language than English: those are asked again.
+    """
+    found = next((each for each in str(error).splitlines() if _REFUSAL.search(each)), None)
+    return None if found is None else found.strip()[:300]

@@ -22,7 +22,14 @@ import pyarrow as pa
 
 from headgate.kernels.keys import with_plain_zeros
 from headgate.model.errors import DataError, InputError, SetupError, UnsupportedError
-from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason
+from headgate.runtime.libpq import (
+    HOW_TO_BE_LET_IN,
+    HOW_TO_WRITE,
+    is_readable,
+    psycopg_for,
+    reason,
+    refusal,
+)
 from headgate.runtime.output import OP, TIME
 
 if TYPE_CHECKING:
@@ -33,6 +40,10 @@ COPIES, KEY = "_copies", "_key"
 LEDGER = "headgate_views"
 _CHANGES = "headgate_changes"
 _WHAT = "a view in PostgreSQL"
+# PostgreSQL cuts longer names, so that different ones would mean the same.
+_LONGEST_NAME = 63
+# Any number will do, as long as all that make tables of views take the same.
+_MAKING_TABLES = 0x4845414447415445
 
 _TYPES: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -71,6 +82,8 @@ class PostgresView:
     on_wait: Callable[[str], None] = field(default=lambda why: None, repr=False)
 
     def __post_init__(self) -> None:
+        _require_name("the table of a view", self.table)
+        _require_name("the schema of a view", self.schema)
         if not is_readable(self.dsn, psycopg_for(_WHAT)):
             raise InputError(
                 f"the address of PostgreSQL for the view {self.table} cannot be read", remedy=HOW_TO_WRITE
@@ -104,7 +117,12 @@ class PostgresView:
                 with psycopg.connect(self.dsn, connect_timeout=10) as connection:
                     return self._apply(connection, columns, net, batch, run)
             except psycopg.OperationalError as error:
-                why = reason(error)
+                why, refused = reason(error), refusal(error)
+                if refused is not None:
+                    raise SetupError(
+                        f"PostgreSQL refuses the connection for the view {self.table}: {refused}",
+                        remedy=HOW_TO_BE_LET_IN,
+                    ) from error
                 if time.monotonic() > patience:
                     raise SetupError(
                         f"PostgreSQL does not answer: {why}",
@@ -131,15 +149,18 @@ class PostgresView:
             connection.execute(setting)
         self._prepare(connection, columns)
         name = f"{self.schema}.{self.table}"
+        # A row that is there can be locked; of runs that start together, one has put it there.
+        begin = f"INSERT INTO {LEDGER} (view, run, batch) VALUES (%s, %s, -1) ON CONFLICT (view) DO NOTHING"
+        connection.execute(begin, [name, run])
         found = f"SELECT batch, run FROM {LEDGER} WHERE view = %s FOR UPDATE"
         done = connection.execute(found, [name]).fetchone()
-        if done is not None and done[1] != run:
+        if done is None or done[1] != run:
             raise InputError(
                 f"the view {name} belongs to a run with another checkpoint",
                 remedy=f"go on with that checkpoint, or choose another table, or drop it: DROP TABLE {name}; "
                 f"DELETE FROM {LEDGER} WHERE view = '{name}'",
             )
-        if done is not None and done[0] >= batch:
+        if done[0] >= batch:
             return False
         if net.height:
             self._copy(connection, columns, net)
@@ -149,11 +170,7 @@ class PostgresView:
                     f"{missing} rows leave the view {name} that are not in it",
                     remedy="the table was changed by somebody else; drop it and start with a new checkpoint",
                 )
-        connection.execute(
-            f"INSERT INTO {LEDGER} (view, run, batch) VALUES (%s, %s, %s) "
-            "ON CONFLICT (view) DO UPDATE SET batch = excluded.batch",
-            [name, run, batch],
-        )
+        connection.execute(f"UPDATE {LEDGER} SET batch = %s WHERE view = %s", [batch, name])
         return True
 
     @property
@@ -163,8 +180,18 @@ class PostgresView:
         return sql.Identifier(self.schema, self.table)
 
     def _prepare(self, connection: psycopg.Connection[Any], columns: dict[str, str]) -> None:
+        """Makes the tables that are not there; one transaction at a time does that, until it ends."""
         from psycopg import sql
 
+        there = connection.execute(
+            "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "WHERE (nspname, relname) IN ((current_schema(), %s), (%s, %s))",
+            [LEDGER, self.schema, self.table],
+        ).fetchone()
+        if there == (2,):
+            return
+        # IF NOT EXISTS alone fails where two look at the same moment.
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING_TABLES])
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {LEDGER} "
             "(view text PRIMARY KEY, run text NOT NULL, batch bigint NOT NULL)"
@@ -239,7 +266,19 @@ def _names(names: list[str]) -> Composed:
     return sql.SQL(", ").join(sql.Identifier(name) for name in names)
 
 
+def _require_name(what: str, name: str) -> None:
+    """Raises InputError if PostgreSQL cannot call something so."""
+    if not name or "\0" in name:
+        raise InputError(f"{what} has {'no name' if not name else 'a name with a NUL character'}")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise InputError(
+            f"{what} is called {name}, which is longer than {_LONGEST_NAME} bytes: PostgreSQL would cut it",
+            remedy="give it a shorter name",
+        )
+
+
 def _sql_type(name: str, dtype: pa.DataType) -> str:
+    _require_name("a column of a view", name)
     if name in (COPIES, KEY):
         raise InputError(f"a view has a column {name} of its own", remedy=f"give {name} another name with AS")
     if pa.types.is_timestamp(dtype):
