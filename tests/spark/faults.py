@@ -88,14 +88,14 @@ def _kill(driver: int, victim: str, random_moment: random.Random) -> bool:
     """Kills a process of that kind; whether there was one."""
     if victim == "driver":
         for each in [*descendants(driver), driver]:
-            if each == driver or "PythonGatewayServer" in _words(each) or "SparkSubmit" in _words(each):
+            if each == driver or "PythonGatewayServer" in words(each) or "SparkSubmit" in words(each):
                 _end(each)
         return True
     mark = "CoarseGrainedExecutorBackend" if victim == "executor" else "pyspark.daemon"
-    found = [each for each in descendants(driver) if mark in _words(each)]
+    found = [each for each in descendants(driver) if mark in words(each)]
     if victim == "worker":
         # The daemon forks workers; they bear its name.
-        found = [each for each in found if any(mark in _words(parent) for parent in _parents(each))]
+        found = [each for each in found if any(mark in words(parent) for parent in _parents(each))]
     if found:
         _end(random_moment.choice(found))
     return bool(found)
@@ -126,7 +126,8 @@ def _parent(entry: Path) -> int:
         return 0
 
 
-def _words(pid: int) -> str:
+def words(pid: int) -> str:
+    """The command line of a process; nothing if it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

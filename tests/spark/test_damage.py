@@ -62,3 +62,13 @@ def test_a_run_goes_on_or_is_refused(spark: Any, tmp_path: Path) -> None:
         each.unlink()
     with pytest.raises(HeadgateError, match="Spark stopped the query"):
         run(spark, tmp_path, "one", drain=True)
+
+
+def test_damaged_metadata_is_refused(spark: Any, tmp_path: Path) -> None:
+    add_file(tmp_path / "s", 0)
+    run(spark, tmp_path, "one", drain=False)
+    (tmp_path / "state-one" / "q" / "metadata").write_text("no JSON")
+    with pytest.raises(SetupError, match="Spark does not start the query") as refused:
+        run(spark, tmp_path, "one", drain=True)
+    assert str(tmp_path / "state-one" / "q") in str(refused.value)
+    assert "\n\tat " not in str(refused.value)

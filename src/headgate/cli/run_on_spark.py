@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,7 @@ def run_on_spark(
     chosen = session.chosen(names)
     require_spark()
     from headgate.runtime.sinks.address import formats_of, sink_at
+    from headgate.runtime.spark.failures import close
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
@@ -72,7 +74,7 @@ def run_on_spark(
             else:
                 summary = run_to_folder(spark, chosen, session.base, SparkOptions(**options), place)
         finally:
-            spark.stop()
+            close(spark)
     if not showing.quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(summary_table(summary, output, unbounded))
@@ -80,11 +82,26 @@ def run_on_spark(
 
 @contextmanager
 def _interruptible() -> Iterator[Event]:
-    """Within it, the first SIGINT or SIGTERM only sets an event; the run then ends in order."""
+    """Within it, the first SIGINT or SIGTERM only sets an event; the run then ends in order.
+
+    Where all processes are told to end, as a service manager does, Java may be gone before the run has ended.
+    """
+    from headgate.runtime.spark.failures import SparkEndedError
+
     event = Event()
-    before = {each: signal.signal(each, lambda *_: event.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    heard: list[int] = []
+
+    def hear(number: int, _: object) -> None:
+        heard.append(number)
+        event.set()
+
+    before = {each: signal.signal(each, hear) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield event
+    except SparkEndedError:
+        if heard:
+            sys.exit(128 + heard[0])
+        raise
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -105,6 +105,7 @@ def run_demo_on_spark(
 ) -> DemoState:
     """Runs the admitted queries on Spark, one after the other; calls back after every micro-batch."""
     from headgate.runtime.spark.cluster import open_spark  # noqa: PLC0415 - needs an extra
+    from headgate.runtime.spark.failures import close  # noqa: PLC0415
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder  # noqa: PLC0415
 
     state = DemoState()
@@ -139,7 +140,7 @@ def run_demo_on_spark(
                 state.category_history = list(times.iter_rows())
                 state.categories = {category: bids for _, category, bids in state.category_history}
     finally:
-        spark.stop()
+        close(spark)
     state.seconds = perf_counter() - begun
     return state
 

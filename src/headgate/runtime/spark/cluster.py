@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -78,15 +79,42 @@ def open_spark(
         with _undisturbed(), _elsewhere(log), loopback(where, given) as here:
             for key, value in {**_SETTINGS, **shared, **here, **given}.items():
                 builder = builder.config(key, value)
+            _hush()
             spark = builder.getOrCreate()
+            spark.sparkContext.setLogLevel("OFF")
+            _hush_counters(spark.sparkContext)
     except (PySparkException, RuntimeError) as error:
         raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
     except Exception as error:
         if type(error).__module__.startswith(("py4j", "pyspark")):
             raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
         raise
-    spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def _hush() -> None:
+    """Keeps stack traces that py4j logs from standard error: what goes wrong is raised as well."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    root = logging.getLogger()
+    if _not_of_py4j not in root.filters:
+        root.addFilter(_not_of_py4j)
+
+
+def _hush_counters(context: Any) -> None:
+    """Keeps the server that Spark's tasks report their counters to from telling that Java has gone."""
+    server = context._accumulatorServer
+    told = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            told(request, address)
+
+    server.handle_error = handle_error
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Some of its modules log without a logger of their own."""
+    return Path(record.pathname).parent.name != "py4j"
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from headgate.runtime.spark.failures import even_if_gone
+
 
 @dataclass
 class SparkProgress:
@@ -102,4 +104,5 @@ def listening(spark: SparkSession) -> Iterator[ProgressListener]:
     try:
         yield listener
     finally:
-        spark.streams.removeListener(listener)
+        with even_if_gone():
+            spark.streams.removeListener(listener)

@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
@@ -15,10 +15,9 @@ from typing import Any
 from uuid import uuid4
 
 import polars as pl
-from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
-from headgate.model.errors import InputError, SetupError, UnsupportedError
+from headgate.model.errors import HeadgateError, InputError, SetupError, UnsupportedError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.edges import Strategy
 from headgate.physical.stages import cut, ways
@@ -35,8 +34,9 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.checkpoint import claim
-from headgate.runtime.spark.cluster import cores, disk_full, first_line, translated
+from headgate.runtime.spark.cluster import cores, disk_full
 from headgate.runtime.spark.delivery import delivery
+from headgate.runtime.spark.failures import even_if_gone, in_our_words
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.folder import publish as publish_folder
 from headgate.runtime.spark.listener import listening
@@ -187,7 +187,7 @@ def follow(
     with _runs(spark, queries, base, options, place) as runs, ExitStack() as stack:
         for run in runs:
             run.read_on(options, end=False, moving=True)
-            stack.callback(run.stop)
+            stack.push(run.ended)
             run.start(spark, {"processingTime": "0 seconds"})
         while not is_over():
             for run in runs:
@@ -269,6 +269,11 @@ class _Run:
             self.handle.stop()
             self._hear_out()
 
+    def ended(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        """Stops the query; if the run has failed already, that is what is told of it."""
+        with nullcontext() if failure is None else even_if_gone():
+            self.stop()
+
     def _goes_on(self, spark: SparkSession) -> bool:
         """Waits for the end; whether the query then goes on all the same.
 
@@ -316,7 +321,7 @@ def _runs(
         )
     stages = stages_of(queries, options, shards=options.shards or tasks, base=base)
     reported: set[str] = set()
-    with ExitStack() as stack:
+    with in_our_words("Spark cannot run the queries"), ExitStack() as stack:
         root, output = place.checkpoint, place.output
         if root is None:
             for stage in stages:
@@ -367,13 +372,24 @@ def start_query(
             if not is_file(each)
         ]
         answer = pipeline.answers(stage, packed, labels)
-        return (
+        writer = (
             answer.writeStream.foreachBatch(folder.write if sink is None else delivery(stage, sink, folder))
             .option("checkpointLocation", str(checkpoint))
             .queryName(query_name(stage))
             .trigger(**(trigger or {"availableNow": True}))
-            .start()
         )
+        return started(writer, checkpoint)
+
+
+def started(writer: Any, checkpoint: str | Path | None) -> Any:
+    """Starts what a writer describes; Spark's handle of it."""
+    damaged = (
+        None
+        if checkpoint is None
+        else f"if the checkpoint {checkpoint} is damaged, restore it or choose another"
+    )
+    with in_our_words("Spark does not start the query", remedy=damaged):
+        return writer.start()
 
 
 def query_name(stage: Stage) -> str:
@@ -384,14 +400,13 @@ def query_name(stage: Stage) -> str:
 def wait(query: Any) -> None:
     """Waits for a streaming query; its failure is raised as ours if it has to do with the user."""
     try:
-        query.awaitTermination()
-    except (StreamingQueryException, PySparkException) as error:
-        ours = translated(error)
-        if ours is not None:
-            raise ours from None
-        raise SetupError(f"Spark stopped the query: {first_line(error)}") from error
+        with in_our_words("Spark stopped the query"):
+            query.awaitTermination()
+    except HeadgateError:
+        raise
     except BaseException:
-        query.stop()
+        with even_if_gone():
+            query.stop()
         raise
 
 
@@ -407,7 +422,8 @@ class partitions:  # noqa: N801 - reads as a clause of `with`
         pipeline.prepare_session(self._spark)
 
     def __exit__(self, *failure: object) -> None:
-        self._spark.conf.set("spark.sql.shuffle.partitions", self._before)
+        with even_if_gone():
+            self._spark.conf.set("spark.sql.shuffle.partitions", self._before)
 
 
 def _require_end(stream: StreamDef) -> None:

@@ -24,7 +24,7 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.folder import QueryFolder
-from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
+from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.stage import Stage
 
@@ -145,7 +145,7 @@ class SparkWorkspace:
                 writer = writer.option("checkpointLocation", str(checkpoint))
             if trigger is not None:
                 writer = writer.trigger(**trigger)
-            return writer.start()
+            return started(writer, checkpoint)
 
     def _stage(self, query: BoundQuery, optimized: Optimized, options: SparkOptions, **how: Any) -> Stage:
         return make_stage(query, optimized, options, changes=self.changes, **how)

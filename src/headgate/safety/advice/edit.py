@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headgate.language.masked import masked
 from headgate.language.render import render
 
 Trees = Mapping[str, exp.Expr]
@@ -42,7 +43,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that make a query safe: the text to paste, what it does to the answer, and the statements as edited."""
+    """Edits that make a query safe: the text to paste, what it does to the answer, and the statements as edited.
+
+    Fixes go into reports, so a password in a statement's OPTIONS is masked.
+    """
 
     kind: str
     edit: str
@@ -62,11 +66,15 @@ class Fix:
 
 def apply(edits: Iterable[Edit], trees: Trees) -> dict[str, str]:
     """The text of each statement that the edits change."""
+    return {name: render(tree) for name, tree in _changed(edits, trees).items()}
+
+
+def _changed(edits: Iterable[Edit], trees: Trees) -> dict[str, exp.Expr]:
     changed: dict[str, exp.Expr] = {}
     for edit in edits:
         tree = changed.setdefault(edit.target, trees[edit.target].copy())
         edit.change(tree)
-    return {name: render(tree) for name, tree in changed.items()}
+    return changed
 
 
 def fix_of(edits: tuple[Edit, ...], trees: Trees) -> Fix:
@@ -77,7 +85,7 @@ def fix_of(edits: tuple[Edit, ...], trees: Trees) -> Fix:
         "\n".join(edit.shown for edit in edits),
         any(edit.changes_answer for edit in edits),
         _effect(edits),
-        tuple(apply(edits, trees).values()),
+        tuple(render(masked(tree)) for tree in _changed(edits, trees).values()),
     )
 
 

@@ -19,6 +19,7 @@ from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
+from headgate.runtime.spark.failures import close
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
 from headgate.runtime.spark.units import Unit
@@ -77,7 +78,7 @@ def run(name: str, workload: Workload, folder: Path, scratch: Path) -> Outcome:
         rows = batch_rows(workload, folder)
         return _outcome(name, workload, rows, [dict(each) for each in query.recentProgress])
     finally:
-        spark.stop()
+        close(spark)
 
 
 def _stream(spark: SparkSession, folder: Path) -> DataFrame:

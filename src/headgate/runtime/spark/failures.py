@@ -1,0 +1,100 @@
+"""Failures of Spark: in our words while it runs, and ignored while a run is cleared away whose Java is gone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from subprocess import TimeoutExpired
+from types import NoneType
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from headgate.model.errors import SetupError
+from headgate.runtime.spark.cluster import first_line, translated
+
+_UNREACHED = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)
+# What queries fail with while Java, which was told to end, shuts Spark down.
+_SHUT_DOWN = ("SparkContext was shut down", "stopped SparkContext", "SparkContext has been shutdown")
+
+
+class SparkEndedError(SetupError):
+    """Spark's process is there no more: it was killed, or told to end."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark's process has ended: it was killed or told to end, or had no memory left",
+            remedy="run the query again: with --checkpoint it goes on where it was",
+        )
+
+
+@contextmanager
+def in_our_words(failed: str, remedy: str | None = None) -> Iterator[None]:
+    """What Spark or Java raise within is raised as an error of ours; `failed` is what did not work."""
+    try:
+        yield
+    except (PySparkException, Py4JError, *_UNREACHED) as error:
+        text = _text(error)
+        ours = None if text is None else translated(error)
+        if ours is not None:
+            raise ours from None
+        if text is None or any(each in text for each in _SHUT_DOWN):
+            raise SparkEndedError from error
+        if isinstance(error, PySparkException | Py4JJavaError):
+            raise SetupError(f"{failed}: {_java_says(error)}", remedy=remedy) from error
+        if isinstance(error, _UNREACHED) or _java_has_ended():
+            raise SparkEndedError from error
+        raise
+
+
+def _text(error: BaseException) -> str | None:
+    """What an error says; None if only a Java that is gone could tell."""
+    with suppress(Py4JError, *_UNREACHED):
+        return str(error)
+    return None
+
+
+def _java_says(error: BaseException) -> str:
+    """The first line of a failure; what py4j says comes before that of a failure in Java."""
+    if not isinstance(error, Py4JJavaError):
+        return first_line(error)
+    lines = [line.removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    return lines[min(1, len(lines) - 1)][:300]
+
+
+def _java_has_ended() -> bool:
+    """Whether the Java that this process has started is there no more; a killed one may take a moment."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        return process is not None and process.wait(timeout=5) is not None
+    except TimeoutExpired:
+        return False
+
+
+@contextmanager
+def even_if_gone() -> Iterator[None]:
+    """Within it, what cannot be cleared away because Java is gone is left alone."""
+    if not isinstance(sys.exc_info()[1], Exception | NoneType):
+        _forget_call()
+    with suppress(Py4JError, *_UNREACHED):
+        yield
+
+
+def _forget_call() -> None:
+    """Gives this thread a new connection to Java.
+
+    A signal may break a call off; its answer is then still to come, and would be taken for that of the next call.
+    """
+    client: Any = getattr(SparkContext._gateway, "_gateway_client", None)
+    connection = client.get_thread_connection() if hasattr(client, "get_thread_connection") else None
+    if connection is not None:
+        connection.close()
+
+
+def close(spark: Any) -> None:
+    """Ends a session, if it has not ended by itself."""
+    with even_if_gone():
+        spark.stop()
