@@ -41,7 +41,7 @@ def output_of(
     if restore_every_step:
         run.states[query] = _Restoring(run.states[query].graph)
     pieces: list[pl.DataFrame] = []
-    run.run(lambda name, frame: pieces.append(frame), lambda stream, late: None)
+    run.run(lambda name, frame: pieces.append(frame), lambda query, stream, late: None)
     return sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
 
 

@@ -65,7 +65,7 @@ def played(text: str, rows: dict[str, pa.Table], *, step: int = 200) -> tuple[in
     sizes: list[int] = []
     late: list[pl.DataFrame] = []
     LocalRun([ready], streams).run(
-        lambda *_: None, lambda _, frame: late.append(frame), lambda p: sizes.append(p.state_rows)
+        lambda *_: None, lambda query, stream, frame: late.append(frame), lambda p: sizes.append(p.state_rows)
     )
     return max(sizes), pl.concat(late) if late else pl.DataFrame()
 
@@ -137,3 +137,15 @@ def test_the_gate_says_that_rows_with_null_are_late() -> None:
     ]
     session.sql(f"CREATE QUERY filled AS {DISTINCT} WHERE a IS NOT NULL AND c = d")
     assert "NULL" not in session.query("filled").check().states[0].reason
+
+
+def test_queries_that_run_together_miss_only_what_breaks_their_own_promises() -> None:
+    session = Session()
+    session.sql(declared(KEY, DISTINCT))
+    session.sql("CREATE QUERY plain AS SELECT ISTREAM(a, c) FROM s;")
+    session.stream("s", pl.from_arrow(arrived(KEY, 60, nulls=True)))
+    found = session.run()
+    assert {name: (each.metrics.late_rows, each.table.num_rows) for name, each in found.items()} == {
+        "q": (20, 40),
+        "plain": (0, 60),
+    }

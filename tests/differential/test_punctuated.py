@@ -186,7 +186,9 @@ def peaks(name: str, rows: Rows, *, step: int, strategy: Strategy = "UPA") -> tu
     run = LocalRun([ready], streams)
     sizes: list[int] = []
     late: list[object] = []
-    run.run(lambda *_: None, lambda stream, frame: late.append(frame), lambda p: sizes.append(p.state_rows))
+    run.run(
+        lambda *_: None, lambda query, stream, frame: late.append(frame), lambda p: sizes.append(p.state_rows)
+    )
     assert not late
     half = len(sizes) // 2
     return max(sizes[:half]), max(sizes[half:])

@@ -123,7 +123,7 @@ def peak(query: str, rows: dict[str, pa.Table]) -> int:
     streams = [(s, frame_of(rows[s.name], s.columns).iter_slices(25)) for s in used_streams([ready])]
     sizes: list[int] = []
     LocalRun([ready], streams).run(
-        lambda *_: None, lambda stream, late: None, lambda progress: sizes.append(progress.state_rows)
+        lambda *_: None, lambda query, stream, late: None, lambda progress: sizes.append(progress.state_rows)
     )
     return max(sizes)
 

@@ -59,7 +59,7 @@ def test_operators_that_remember_say_how_much() -> None:
         pl.from_epoch("ts", time_unit="s").dt.replace_time_zone("UTC")
     )
     run = prepared("CREATE QUERY q AS SELECT ISTREAM(DISTINCT k) FROM s [RANGE 1 MINUTE]", rows)
-    run.run(lambda query, frame: None, lambda stream, late: None)
+    run.run(lambda query, frame: None, lambda query, stream, late: None)
     found = metrics_of(run.states["q"])
     names = {name.partition(":")[2]: sizes for name, sizes in found["operators"].items()}
     assert "project" not in names

@@ -1,4 +1,4 @@
-"""Rows that break a promise of their stream: late, counted, and seen by no query."""
+"""Rows that break a promise of their stream: late, counted, and not seen by a query that relies on it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def late_rows(query: str) -> tuple[list[int], int]:
     said: list[pl.DataFrame] = []
     run.run(
         lambda name, frame: said.append(frame),
-        lambda stream, frame: late.extend((each - at(0)).seconds for each in frame["ts"].to_list()),
+        lambda query, stream, frame: late.extend((each - at(0)).seconds for each in frame["ts"].to_list()),
     )
     assert run.states[query].metrics.late_rows == len(late)
     return late, sum(frame.height for frame in said)

@@ -95,7 +95,7 @@ def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
         _remember(state, run)
         on_step(state)
 
-    run.run(on_output, lambda stream, late: None, on_progress)
+    run.run(on_output, lambda query, stream, late: None, on_progress)
     state.seconds = perf_counter() - begun
     return state
 

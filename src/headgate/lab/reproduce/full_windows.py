@@ -16,6 +16,6 @@ def seconds_per_thousand_rows(run: LocalRun, full: int) -> float:
         if progress.clock >= full:
             marks.append((progress.rows, process_time() - begun))
 
-    run.run(lambda name, frame: None, lambda stream, late: None, note)
+    run.run(lambda name, frame: None, lambda query, stream, late: None, note)
     (first_rows, first_time), (last_rows, last_time) = marks[0], marks[-1]
     return (last_time - first_time) / max(1, last_rows - first_rows) * 1_000

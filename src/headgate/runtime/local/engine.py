@@ -15,6 +15,7 @@ from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Emit
 from headgate.runtime.local.feed import Feed
 from headgate.runtime.query import QueryState
+from headgate.runtime.sources.kept_promises import KeptPromises
 
 
 @dataclass(frozen=True)
@@ -51,22 +52,35 @@ class LocalRun:
     def run(
         self,
         on_output: Callable[[str, pl.DataFrame], None],
-        on_late: Callable[[str, pl.DataFrame], None],
+        on_late: Callable[[str, str, pl.DataFrame], None],
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        """Processes all input; then, if `drain`, lets the clock run until no announced death is due."""
-        promises = dict.fromkeys(each for query in self.queries for each in query.graph.promises)
-        feed = Feed(self.streams, tuple(promises))
+        """Processes all input; then, if `drain`, lets the clock run until no announced death is due.
+
+        Late rows come with the query that does not see them, and their stream.
+        """
+        feed = Feed(self.streams)
+        sieves = {query.graph.query: self._sieves(query.graph) for query in self.queries}
+
+        def set_aside(query: str, stream: str, frame: pl.DataFrame) -> None:
+            on_late(query, stream, frame)
+            self.states[query].metrics.late_rows += frame.height
+
         rows_read, done = 0, BEGINNING
         for step in feed.steps():
             for name, frame in step.late.items():
-                on_late(name, frame)
-                for reader in self.readers(name):
-                    self.states[reader].metrics.late_rows += frame.height
+                for reader in self._readers(name):
+                    set_aside(reader, name, frame)
             rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
             changes = self._table_changes(done, step.upto)
-            for state in self.states.values():
-                on_output(state.graph.query, state.advance({**rows, **changes}, step.upto))
+            for reader, state in self.states.items():
+                seen = dict(rows)
+                for name in (each for each in sieves[reader] if each in rows):
+                    seen[name], broken = sieves[reader][name].sift(rows[name])
+                    if not broken.is_empty():
+                        set_aside(reader, name, broken)
+                seen = {name: frame for name, frame in seen.items() if not frame.is_empty()}
+                on_output(reader, state.advance({**seen, **changes}, step.upto))
             done = step.upto
             rows_read += sum(frame.height for frame in rows.values())
             on_progress(self._progress(done, rows_read))
@@ -78,7 +92,14 @@ class LocalRun:
                     changes = self._table_changes(state.clock, end)
                     on_output(query.graph.query, state.advance(changes, end))
 
-    def readers(self, stream: str) -> list[str]:
+    def _sieves(self, graph: OperatorGraph) -> dict[str, KeptPromises]:
+        """What tells the rows that break a promise that a query relies on, for each stream that made one."""
+        promised = dict.fromkeys(each.stream for each in graph.promises)
+        return {
+            name: KeptPromises([each for each in graph.promises if each.stream == name]) for name in promised
+        }
+
+    def _readers(self, stream: str) -> list[str]:
         """The queries that read a stream."""
         return [query.graph.query for query in self.queries if stream in query.graph.streams]
 

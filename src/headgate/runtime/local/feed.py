@@ -21,17 +21,12 @@ from headgate.model.batch import BORN
 from headgate.model.time import BEGINNING, NEVER
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources.arrival import Arrival
-from headgate.runtime.sources.kept_promises import KeptPromises
 from headgate.runtime.waiting import Waiting
-from headgate.safety.promise import Promise
 
 
 @dataclass(frozen=True)
 class FeedStep:
-    """The rows of every stream up to an instant, in order of time, and the rows that came too late.
-
-    Late are also rows that break a promise that a query relies on.
-    """
+    """The rows of every stream up to an instant, in order of time, and the rows that came too late."""
 
     upto: int
     rows: Mapping[str, pl.DataFrame]
@@ -43,7 +38,6 @@ class _StreamState:
     stream: StreamDef
     chunks: Iterator[pl.DataFrame]
     arrival: Arrival
-    promises: KeptPromises
     waiting: Waiting = field(default_factory=Waiting.empty)
     clock: int = BEGINNING
     last: int | None = None
@@ -55,20 +49,8 @@ class _StreamState:
 class Feed:
     """Merges the chunks of streams; each stream is read only as far as the slowest of them demands."""
 
-    def __init__(
-        self,
-        streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]],
-        promises: Sequence[Promise] = (),
-    ) -> None:
-        self._streams = [
-            _StreamState(
-                stream,
-                chunks,
-                Arrival(stream),
-                KeptPromises([each for each in promises if each.stream == stream.name]),
-            )
-            for stream, chunks in streams
-        ]
+    def __init__(self, streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]) -> None:
+        self._streams = [_StreamState(stream, chunks, Arrival(stream)) for stream, chunks in streams]
 
     @property
     def last(self) -> dict[str, int]:
@@ -87,23 +69,18 @@ class Feed:
             late.update(self._read(slowest, late))
             safe = min((each.clock for each in self._streams if not each.exhausted), default=NEVER) - 1
             if safe > done and safe < NEVER - 1 and (late or self._worth_a_step(safe, slowest.height)):
-                rows = self._ready(safe, late)
+                rows = self._ready(safe)
                 if late or any(not frame.is_empty() for frame in rows.values()):
                     yield FeedStep(safe, rows, late)
                     done, late = safe, {}
-        rows = self._ready(NEVER, late)
+        rows = self._ready(NEVER)
         upto = max(self.last.values(), default=done)
         if late or any(not frame.is_empty() for frame in rows.values()):
             yield FeedStep(max(upto, done), rows, late)
 
-    def _ready(self, upto: int, late: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        """Every stream's rows up to an instant; those that break a promise are added to the late ones."""
-        rows = {}
-        for each in self._streams:
-            rows[each.stream.name], broken = each.promises.sift(_take(each, upto))
-            if not broken.is_empty():
-                late.update(_added(late, each.stream.name, broken))
-        return rows
+    def _ready(self, upto: int) -> dict[str, pl.DataFrame]:
+        """Every stream's rows up to an instant."""
+        return {each.stream.name: _take(each, upto) for each in self._streams}
 
     def _worth_a_step(self, safe: int, height: int) -> bool:
         """Whether the rows up to an instant are at least half as many as were just read.

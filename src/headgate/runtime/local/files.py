@@ -49,10 +49,8 @@ def run_to_folder(
             if not frame.is_empty():
                 output.append(query, to_arrow(frame, schemas[query]))
 
-        def on_late(stream: str, frame: pl.DataFrame) -> None:
-            rows = as_declared(frame, late_schemas[stream])
-            for query in run.readers(stream):
-                output.append_late(stream, query, rows)
+        def on_late(query: str, stream: str, frame: pl.DataFrame) -> None:
+            output.append_late(stream, query, as_declared(frame, late_schemas[stream]))
 
         run.run(on_output, on_late, on_progress)
         metrics = {name: metrics_of(state) for name, state in run.states.items()}

@@ -95,7 +95,9 @@ class LocalWorkspace:
         """The output of every query, by name. Options as in `prepare`."""
         run, _ = self.prepare(queries, catalog, **options)
         pieces: dict[str, list[pl.DataFrame]] = {}
-        run.run(lambda query, frame: pieces.setdefault(query, []).append(frame), lambda stream, late: None)
+        run.run(
+            lambda query, frame: pieces.setdefault(query, []).append(frame), lambda query, stream, late: None
+        )
         results: dict[str, Result] = {}
         for query in run.queries:
             graph = query.graph

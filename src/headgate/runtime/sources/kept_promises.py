@@ -9,8 +9,9 @@ item 8            kept
 item 7            broken: it comes after the row that closed 7
 ```
 
-A broken row goes to the late output and is counted; no query sees it. Promises are kept in mind for as long as
-`memory` others have not come: without a limit, watching over a promise would cost the memory that it saves.
+A broken row goes to the late output and is counted; no query that relies on the promise sees it. Promises are kept in
+mind for as long as `memory` others have not come: without a limit, watching over a promise would cost the memory that
+it saves.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class PromiseState:
 
 @dataclass
 class KeptPromises:
-    """The promises of one stream that running queries rely on."""
+    """The promises of one stream that a running query relies on."""
 
     promises: Sequence[Promise]
     memory: int = MEMORY
