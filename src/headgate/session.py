@@ -104,20 +104,26 @@ class Session:
         self.statements += statements
         return self.query(added[-1].name) if added else None
 
-    def stream(self, name: str, data: Any, *, time: str | None = None, slack: int = 0) -> None:
+    def stream(self, name: str, data: Any, *, time: str | None = None, slack: int | None = None) -> None:
         """Gives a stream its rows, in order of arrival; a stream not declared yet gets the data's columns.
 
         `data` is a streaming DataFrame of Spark's, or a Polars or pandas frame, an Arrow table or a list of dicts;
-        `time` names the event time, `slack` is in microseconds.
+        `time` names the event time, `slack` is in microseconds; for a declared stream, both may be left out
+        and cannot differ.
         """
         if _is_spark(data):
             self.catalog = self.on_spark.add_stream(self.catalog, name, data, time=time, slack=slack)
             return
         self.catalog = self.local.add_stream(self.catalog, name, data, time=time, slack=slack)
 
-    def table(self, name: str, data: Any, *, retroactive: bool = True) -> None:
-        """Gives a table its rows; a table not declared yet gets the data's columns."""
+    def table(self, name: str, data: Any, *, retroactive: bool | None = None) -> None:
+        """Gives a table its rows; one not declared yet gets the data's columns, and is retroactive by default."""
         if _is_spark(data):
+            if data.isStreaming:
+                raise InputError(
+                    f"the DataFrame for table {name} is a streaming one",
+                    remedy="give a batch DataFrame (spark.read), or the table's changes with session.table_changes",
+                )
             data = data.toArrow()
         self.catalog = self.local.add_table(self.catalog, name, data, retroactive=retroactive)
 

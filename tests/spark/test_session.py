@@ -79,6 +79,77 @@ def test_what_is_not_a_stream_is_refused(spark: Any, tmp_path: Path) -> None:
         session.stream("a", stream(spark, tmp_path / "a", [(1, "x")]).select("item"))
 
 
+@pytest.mark.parametrize(
+    ("column", "declared", "found"),
+    [
+        ("CAST(1.5 AS DOUBLE)", "INT", "DOUBLE"),
+        ("CAST(0.5 AS DOUBLE)", "BOOLEAN", "DOUBLE"),
+        ("CAST(1e300 AS DOUBLE)", "FLOAT", "DOUBLE"),
+        ("CAST(1 AS BIGINT)", "INT", "BIGINT"),
+        ("CAST(1 AS BIGINT)", "TIMESTAMP", "BIGINT"),
+        ("CAST(1.2356 AS DECIMAL(10, 4))", "DECIMAL(10, 2)", r"DECIMAL\(10, 4\)"),
+        ("array(CAST(1 AS BIGINT))", "ARRAY<INT>", "BIGINT"),
+        ("INTERVAL 1 MONTH", "INT", "INTERVAL MONTH"),
+    ],
+)
+def test_a_column_that_could_lose_something_is_refused(
+    spark: Any, column: str, declared: str, found: str
+) -> None:
+    rows = spark.readStream.format("rate").load().selectExpr("timestamp AS TS", f"{column} AS x")
+    session = hg.Session(spark)
+    session.sql(f"CREATE STREAM a (ts TIMESTAMP, x {declared}) TIMESTAMP BY ts;")
+    session.sql(f"CREATE TABLE p (x {declared});")
+    with pytest.raises(InputError, match=rf"stream a: column x(\.element)? .*is {found}") as refused:
+        session.stream("a", rows)
+    assert "CAST" in (refused.value.remedy or "")
+    changes = rows.selectExpr("TS", "x", "'+' AS op")
+    with pytest.raises(InputError, match=rf"table p: column x(\.element)? .*is {found}"):
+        session.table_changes("p", changes, time="ts", op="op")
+
+
+def test_a_column_that_widens_keeps_its_values(spark: Any, tmp_path: Path) -> None:
+    given = stream(spark, tmp_path / "a", [(1, "x"), (2, "y"), (9, "z")]).selectExpr(
+        "ts AS TS", "CAST(length(item) AS INT) AS n", "CAST(1.25 AS DECIMAL(5, 2)) AS d",
+        "CAST(0.5 AS FLOAT) AS f", "DATE '2026-01-01' AS day", "CAST(ts AS TIMESTAMP_NTZ) AS wall",
+        "named_struct('B', 'u', 'a', 1) AS pair",
+    )  # fmt: skip
+    session = hg.Session(spark)
+    session.sql(
+        "CREATE STREAM a (ts TIMESTAMP, n BIGINT, d DECIMAL(10, 4), f DOUBLE, day TIMESTAMP, wall TIMESTAMP, "
+        "pair STRUCT<a: BIGINT, b: STRING>) TIMESTAMP BY ts WITHIN INTERVAL 2 SECONDS"
+    )
+    session.stream("a", given, time="Ts", slack=2_000_000)
+    query = session.sql(
+        "SELECT ISTREAM(n, d, f, day, wall = ts AS utc, pair.a AS a) FROM a [RANGE 3 SECONDS]"
+    )
+    assert query is not None
+    found: list[Any] = []
+    query.start(
+        lambda rows, batch: found.extend(rows.collect()),
+        shards=1,
+        trigger={"availableNow": True},
+        checkpoint=tmp_path / "checkpoint",
+    ).awaitTermination()
+    assert [(row.n, str(row.d), row.f, row.day.year, row.utc, row.a) for row in found] == [
+        (1, "1.2500", 0.5, 2026, True, 1)
+    ] * 2
+
+
+def test_what_contradicts_the_declaration_of_a_stream_is_refused(spark: Any) -> None:
+    session = hg.Session(spark)
+    session.sql("CREATE STREAM a (timestamp TIMESTAMP, value BIGINT) TIMESTAMP BY timestamp;")
+    rows = spark.readStream.format("rate").load()
+    with pytest.raises(InputError, match="the event time timestamp, not value"):
+        session.stream("a", rows, time="value")
+    with pytest.raises(InputError, match="a slack of 0 microseconds, not 5"):
+        session.stream("a", rows, slack=5)
+    with pytest.raises(InputError, match="has the column value twice"):
+        session.stream("a", rows.selectExpr("timestamp", "value", "value AS VALUE"))
+    with pytest.raises(InputError, match="table t is a streaming one") as refused:
+        session.table("t", rows)
+    assert "table_changes" in (refused.value.remedy or "")
+
+
 def test_a_session_without_spark_says_so() -> None:
     session = hg.Session()
     session.sql("CREATE STREAM a (ts TIMESTAMP, item STRING) TIMESTAMP BY ts")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from headgate.kernels.expressions import polars_type
-from headgate.model.errors import DataError
+from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.model.types import spark_name
 from headgate.runtime.query import Metrics
+from headgate.runtime.sources.conform import Reading, conform, mismatch
+from headgate.runtime.sources.fitting import unfit_reason
 
 
 def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame:
     """Rows as a Polars frame: from Polars, anything that speaks Arrow (pandas, pyarrow, …) or a list of dicts.
 
-    With `columns`, exactly these, in their declared types; DataError if a column is missing or does not convert.
+    With `columns`, exactly these, in their declared types and without loss; InputError if a column is of an unfit
+    type, DataError if it is missing or has a value that does not fit.
     """
     match data:
         case pl.DataFrame():
@@ -27,8 +32,7 @@ def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame
         case pl.LazyFrame():
             frame = data.collect()
         case [] | [Mapping(), *_]:
-            schema = {column.name: polars_type(column.type) for column in columns} if columns else None
-            frame = _from_dicts(data, schema)
+            return _inferred(data) if columns is None else _from_dicts(data, columns)
         case _ if hasattr(data, "__arrow_c_stream__"):
             frame = pl.DataFrame(data)
         case _:
@@ -36,48 +40,95 @@ def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame
                 f"rows cannot be read from {type(data).__name__}",
                 remedy="give a Polars or pandas DataFrame, an Arrow table, or a list of dictionaries",
             )
-    return frame if columns is None else _conform(frame, columns)
+    return frame if columns is None else _from_frame(frame, columns)
 
 
-def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, pl.DataType] | None) -> pl.DataFrame:
+def _inferred(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Dictionaries as a frame whose columns are of the types that their values have."""
     try:
-        return pl.DataFrame(
-            [dict(row) for row in rows], schema=schema, strict=False, infer_schema_length=None
-        )
+        return pl.DataFrame([dict(row) for row in rows], strict=False, infer_schema_length=None)
     except (pl.exceptions.PolarsError, TypeError) as error:
         raise DataError(f"the rows do not form a table: {error}") from error
 
 
-def _conform(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
-    have = {name.casefold(): name for name in frame.columns}
+def _from_dicts(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pl.DataFrame:
+    """Dictionaries as the declared columns. A field that is missing is NULL; one that no row has is a mistake."""
+    try:
+        folded = [{str(name).casefold(): value for name, value in row.items()} for row in rows]
+    except AttributeError as error:
+        raise DataError("the rows are not all dictionaries") from error
+    have = {name for row in folded for name in row}
     chosen = []
     for column in columns:
-        name = have.get(column.name.casefold())
-        if name is None:
-            raise DataError(
-                f"the data has no column {column.name}", remedy=f"it has {', '.join(frame.columns)}"
-            )
-        chosen.append(_converted(frame[name], column))
+        name = column.name.casefold()
+        if rows and name not in have:
+            raise _no_column(column, sorted(have))
+        array = _values_of(column, [row.get(name) for row in folded])
+        chosen.append(_converted(array, column, Reading.WRITTEN))
     return pl.DataFrame(chosen)
 
 
-def _converted(series: pl.Series, column: Column) -> pl.Series:
-    target = polars_type(column.type)
-    if series.dtype == target:
-        return series.alias(column.name)
+def _values_of(column: Column, values: list[Any]) -> pa.Array:
+    """Python's values as an array of the type that they have; InputError if they have none in common."""
+    kinds = {type(value) for value in values}
     try:
-        if isinstance(target, pl.Datetime) and isinstance(series.dtype, pl.Datetime):
-            zoned = series.dt.cast_time_unit("us")
-            return (
-                zoned.dt.convert_time_zone(target.time_zone).alias(column.name)
-                if (target.time_zone and series.dtype.time_zone)
-                else zoned.dt.replace_time_zone(target.time_zone).alias(column.name)
-            )
-        return series.cast(target).alias(column.name)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(
-            f"column {column.name} is {series.dtype} and does not convert to {spark_name(column.type)}: {error}"
+        if dt.date in kinds and len(kinds - {dt.date, type(None)}):
+            raise TypeError("dates and other values do not mix")
+        if pa.types.is_decimal(column.type) and kinds <= {int, Decimal, type(None)}:
+            # Whole numbers may be longer than other types have room for.
+            values = [None if value is None else Decimal(value) for value in values]
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"column {column.name} is declared {spark_name(column.type)} and has other values: {error}",
+            remedy=f"give values of one type, or declare {column.name} with another",
         ) from error
+
+
+def _from_frame(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
+    have = {name.casefold(): name for name in frame.columns}
+    chosen = []
+    for column in columns:
+        name = column.name if column.name in frame.columns else have.get(column.name.casefold())
+        if name is None:
+            raise _no_column(column, frame.columns)
+        series = frame[name]
+        if series.dtype == polars_type(column.type):
+            chosen.append(series.alias(column.name))
+            continue
+        try:
+            array = series.to_arrow(compat_level=pl.CompatLevel.oldest())
+        except (pa.ArrowException, pl.exceptions.PolarsError) as error:
+            raise InputError(
+                f"column {column.name} is declared {spark_name(column.type)} but is {series.dtype}",
+                remedy=_REMEDY.format(column.name),
+            ) from error
+        chosen.append(_converted(array, column, Reading.EXACT))
+    return pl.DataFrame(chosen)
+
+
+def _no_column(column: Column, names: Sequence[str]) -> DataError:
+    return DataError(f"the data has no column {column.name}", remedy=f"it has {', '.join(names)}")
+
+
+_REMEDY = "convert it in the data, or declare {} with another type"
+
+
+def _converted(array: pa.Array, column: Column, reading: Reading) -> pl.Series:
+    """A column in its declared type, in which every value is what it was."""
+    reason = mismatch(array.type, column.type, column.name, reading)
+    if reason is not None:
+        raise InputError(reason, remedy=_REMEDY.format(column.name))
+    converted, failed = conform(array, column.type, None, reading)
+    if failed is not None and failed.any():
+        row = int(failed.argmax())
+        raise DataError(
+            f"row {row + 1}, column {column.name}: {unfit_reason(array[row], column)}",
+            remedy=f"the column is {spark_name(array.type)}: {_REMEDY.format(column.name)}",
+        )
+    series, target = pl.from_arrow(converted), polars_type(column.type)
+    assert isinstance(series, pl.Series)
+    return (series if series.dtype == target else series.cast(target)).alias(column.name)
 
 
 def columns_of(frame: pl.DataFrame) -> tuple[Column, ...]:
@@ -94,6 +145,8 @@ def plain_type(dtype: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_timestamp(dtype):
         return pa.timestamp("us", tz="UTC")
+    if pa.types.is_duration(dtype):
+        return pa.duration("us")
     if pa.types.is_unsigned_integer(dtype):
         return pa.int64()
     if pa.types.is_large_list(dtype):

@@ -10,11 +10,12 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.model.batch import BORN, SIGN
-from headgate.model.errors import InputError, NameResolutionError
+from headgate.model.errors import NameResolutionError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.edges import Strategy
 from headgate.plan.bind import BoundQuery
-from headgate.plan.catalog import Catalog, StreamDef, TableDef
+from headgate.plan.catalog import Catalog, TableDef
+from headgate.runtime.given import given_stream, given_table
 from headgate.runtime.local.data import Result, columns_of, frame_of
 from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import prepare, runnable
@@ -29,26 +30,21 @@ class LocalWorkspace:
     def __init__(self) -> None:
         self.rows: dict[str, pl.DataFrame] = {}
 
-    def add_stream(self, catalog: Catalog, name: str, data: Any, *, time: str | None, slack: int) -> Catalog:
+    def add_stream(
+        self, catalog: Catalog, name: str, data: Any, *, time: str | None, slack: int | None
+    ) -> Catalog:
         """The catalog with the stream in it, declared by its data if need be; its rows are kept."""
-        found = catalog.find(name)
-        if found is None:
-            frame = frame_of(data)
-            found = StreamDef(name, columns_of(frame), time=_time_column(frame, name, time), slack=slack)
-            catalog = catalog.with_definition(found)
-        if not isinstance(found, StreamDef):
-            raise NameResolutionError(f"{name} is not a stream")
+        catalog, found = given_stream(
+            catalog, name, lambda: columns_of(frame_of(data)), time=time, slack=slack
+        )
         self.rows[found.name] = frame_of(data, found.columns)
         return catalog
 
-    def add_table(self, catalog: Catalog, name: str, data: Any, *, retroactive: bool) -> Catalog:
+    def add_table(self, catalog: Catalog, name: str, data: Any, *, retroactive: bool | None) -> Catalog:
         """The catalog with the table in it, declared by its data if need be; its rows are kept."""
-        found = catalog.find(name)
-        if found is None:
-            found = TableDef(name, columns_of(frame_of(data)), retroactive=retroactive)
-            catalog = catalog.with_definition(found)
-        if not isinstance(found, TableDef):
-            raise NameResolutionError(f"{name} is not a table")
+        catalog, found = given_table(
+            catalog, name, lambda: columns_of(frame_of(data)), retroactive=retroactive
+        )
         self.rows[found.name] = static_table(frame_of(data, found.columns))
         return catalog
 
@@ -106,15 +102,3 @@ class LocalWorkspace:
             table = pa.concat_tables(tables) if tables else schema.empty_table()
             results[graph.query] = Result(graph.query, table, run.states[graph.query].metrics)
         return results
-
-
-def _time_column(frame: pl.DataFrame, name: str, time: str | None) -> str:
-    stamps = [column for column, dtype in frame.schema.items() if isinstance(dtype, pl.Datetime)]
-    if time is not None and time in stamps:
-        return time
-    if time is None and len(stamps) == 1:
-        return stamps[0]
-    raise InputError(
-        f"stream {name} needs one timestamp column as its event time",
-        remedy=f"give time=…; timestamp columns are {', '.join(stamps) or 'none'}",
-    )

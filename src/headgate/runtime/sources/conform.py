@@ -1,4 +1,4 @@
-"""Conform: columns as a file has them, in the types that were declared, without loss.
+"""Conform: columns as a file, a DataFrame or Python has them, in the types that were declared, without loss.
 
 Whether a type can become another is asked once for each file. Whether each value can is asked of the values:
 an INT column may be stored in 64 bits as long as no number needs them.
@@ -7,15 +7,16 @@ an INT column may be stored in 64 bits as long as no number needs them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model import types
 from headgate.runtime.sources.literals import Converted, Mask, TextForms, decimals, read_literals
+from headgate.runtime.sources.numbers import is_number, nearest, same_number, widens
 from headgate.runtime.sources.ranges import FIRST_INSTANT, LAST_INSTANT, outside, outside_calendar, without
 from headgate.runtime.sources.utf8 import is_utf8, not_utf8
 
@@ -26,27 +27,48 @@ _DECIMAL_BITS = 128
 Rule = Callable[[pa.Array, pa.DataType], Converted]
 
 
-def mismatch(found: pa.DataType, declared: pa.DataType, path: str) -> str | None:
+class Reading(Enum):
+    """What may become what.
+
+    STORED, in files: whole numbers and decimals if each value fits, anything else by its type. WIDENED, where no
+    value can be looked at before: only what its type lets fit. EXACT, in frames that are here: also numbers of every
+    other type, if each comes back as it was. WRITTEN, in Python's values: likewise, but a number is the nearest
+    FLOAT, and a field that no struct has is NULL.
+    """
+
+    STORED = 1
+    WIDENED = 2
+    EXACT = 3
+    WRITTEN = 4
+
+
+def mismatch(
+    found: pa.DataType, declared: pa.DataType, path: str, reading: Reading = Reading.STORED
+) -> str | None:
     """Where and why a type that is not text for everything cannot become another; None if it can."""
     found = _plain(found)
     if pa.types.is_null(found):
         return None
     inner = _inner(found, declared)
     if inner is None:
-        if not types.is_nested(declared) and _rule(found, declared, None) is not None:
+        if not types.is_nested(declared) and _rule(found, declared, None, reading) is not None:
             return None
         return f"column {path} is declared {types.spark_name(declared)} but is {types.spark_name(found)}"
     for name, found_part, declared_part in inner:
         where = f"{path}.{name}"
         if found_part is None:
+            if reading is Reading.WRITTEN:
+                continue
             return f"column {path} has no field {name}"
-        reason = mismatch(found_part, declared_part, where)
+        reason = mismatch(found_part, declared_part, where, reading)
         if reason is not None:
             return reason
     return None
 
 
-def conform(array: pa.Array, declared: pa.DataType, forms: TextForms | None) -> Converted:
+def conform(
+    array: pa.Array, declared: pa.DataType, forms: TextForms | None, reading: Reading = Reading.STORED
+) -> Converted:
     """A column in its declared type and a mask of the rows that hold a value which does not convert.
 
     `forms` says how text is to be understood in formats that are made of it, and is None for others, whose types
@@ -58,12 +80,16 @@ def conform(array: pa.Array, declared: pa.DataType, forms: TextForms | None) -> 
     if pa.types.is_struct(declared):
         # Unlike `field`, `flatten` hides the fields of structs that are themselves NULL.
         parts = {field.name.casefold(): part for field, part in zip(array.type, array.flatten(), strict=True)}
-        return _struct(array, [(f.name, f.type, parts[f.name.casefold()]) for f in declared], forms)
+        absent = pa.nulls(len(array))
+        fields = [(each.name, each.type, parts.get(each.name.casefold(), absent)) for each in declared]
+        return _struct(array, fields, forms, reading)
     if pa.types.is_map(declared):
-        return _list(_entries(array), lambda each: _struct(each, _entry_parts(each, declared), forms))
+        return _list(
+            _entries(array), lambda each: _struct(each, _entry_parts(each, declared), forms, reading)
+        )
     if pa.types.is_list(declared):
-        return _list(array, lambda items: conform(items, declared.value_type, forms))
-    rule = _rule(array.type, declared, forms)
+        return _list(array, lambda items: conform(items, declared.value_type, forms, reading))
+    rule = _rule(array.type, declared, forms, reading)
     assert rule is not None
     return rule(array, declared)
 
@@ -129,13 +155,16 @@ def _inner(
 
 
 def _struct(
-    array: pa.Array, fields: list[tuple[str, pa.DataType, pa.Array]], forms: TextForms | None
+    array: pa.Array,
+    fields: list[tuple[str, pa.DataType, pa.Array]],
+    forms: TextForms | None,
+    reading: Reading,
 ) -> Converted:
     """A struct of the given fields; a row fails if one of its fields does."""
     failed: Mask | None = None
     columns = []
     for _, declared, part in fields:
-        column, bad = conform(part, declared, forms)
+        column, bad = conform(part, declared, forms, reading)
         columns.append(column)
         failed = _either(failed, bad)
     stored = [pa.field(name, column.type) for (name, _, _), column in zip(fields, columns, strict=True)]
@@ -176,9 +205,15 @@ def _either(left: Mask | None, right: Mask | None) -> Mask | None:
 # -- scalar types -----------------------------------------------------------------------------------
 
 
-def _rule(found: pa.DataType, declared: pa.DataType, forms: TextForms | None) -> Rule | None:
+def _rule(
+    found: pa.DataType, declared: pa.DataType, forms: TextForms | None, reading: Reading
+) -> Rule | None:
     """How values of one scalar type become values of another; None if they do not."""
     kinds = pa.types
+    if reading is not Reading.STORED and is_number(found):
+        return _number_rule(found, declared, reading)
+    if reading is Reading.WIDENED and declared == types.STRING:
+        return _text if _is_text(found) else None
     if _is_text(found) and forms is not None:
         return lambda array, declared: read_literals(array, declared, forms)
     if _is_text(found) or kinds.is_binary(found) or kinds.is_large_binary(found) or found == pa.binary_view():
@@ -188,16 +223,29 @@ def _rule(found: pa.DataType, declared: pa.DataType, forms: TextForms | None) ->
     if kinds.is_boolean(found):
         return _same if declared == types.BOOLEAN else None
     if kinds.is_integer(found):
-        return _number if types.is_numeric(declared) else None
+        return same_number if types.is_numeric(declared) else None
     if kinds.is_floating(found):
         return _same if kinds.is_floating(declared) and declared.bit_width >= found.bit_width else None
     if kinds.is_decimal(found) and kinds.is_decimal(declared) and found.bit_width <= _DECIMAL_BITS:
-        return _number if forms is None else _rounded
+        return same_number if forms is None else _rounded
     if kinds.is_date(found):
         return _days if declared == types.DATE else _midnights if types.is_timestamp(declared) else None
     if kinds.is_timestamp(found):
-        return _instants if types.is_timestamp(declared) else None
+        exactly = _instants if reading is Reading.STORED else _exact_instants
+        return exactly if types.is_timestamp(declared) else None
+    if kinds.is_duration(found):
+        return _spans if declared == types.INTERVAL else None
     return None
+
+
+def _number_rule(found: pa.DataType, declared: pa.DataType, reading: Reading) -> Rule | None:
+    if not types.is_numeric(declared) or (pa.types.is_decimal(found) and found.bit_width > _DECIMAL_BITS):
+        return None
+    if reading is Reading.WIDENED and not widens(found, declared):
+        return None
+    if reading is Reading.WRITTEN and pa.types.is_floating(found) and pa.types.is_floating(declared):
+        return nearest
+    return same_number
 
 
 def _is_text(found: pa.DataType) -> bool:
@@ -211,24 +259,6 @@ def _same(array: pa.Array, declared: pa.DataType) -> Converted:
 def _rounded(array: pa.Array, declared: pa.DataType) -> Converted:
     series = _series(array)
     return _unless_lost(series, decimals(series, declared))
-
-
-def _number(array: pa.Array, declared: pa.DataType) -> Converted:
-    """Numbers that come back as they were."""
-    if array.type == declared:
-        return array, None
-    try:
-        return array.cast(declared), None
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        series = _series(array)
-    converted = series.cast(polars_type(declared), strict=False)
-    back = converted.cast(series.dtype, strict=False)
-    same = (back == series).fill_null(False).to_numpy()
-    failed = ~same & series.is_not_null().to_numpy()
-    kept = (
-        converted.to_frame().select(pl.when(pl.lit(pl.Series(same))).then(pl.col(converted.name))).to_series()
-    )
-    return kept.to_arrow().cast(declared), failed if failed.any() else None
 
 
 def _unless_lost(before: pl.Series, after: pl.Series) -> Converted:
@@ -272,3 +302,20 @@ def _instants(array: pa.Array, declared: pa.DataType) -> Converted:
     step = _MICROSECONDS[unit]
     beyond = outside(ticks, -(-FIRST_INSTANT // step), LAST_INSTANT // step)
     return pc.multiply(without(ticks, beyond), step).view(pa.timestamp("us")).cast(declared), beyond
+
+
+def _exact_instants(array: pa.Array, declared: pa.DataType) -> Converted:
+    """Instants that are whole microseconds."""
+    instants, beyond = _instants(array, declared)
+    if array.type.unit != "ns":
+        return instants, beyond
+    broken = (_series(array.view(pa.int64())) % 1_000 != 0).fill_null(value=False).to_numpy()
+    return instants, broken if broken.any() else None
+
+
+def _spans(array: pa.Array, declared: pa.DataType) -> Converted:
+    """Durations that are whole microseconds."""
+    series = _series(array)
+    spans = series.dt.cast_time_unit("us")
+    broken = (spans.dt.cast_time_unit(array.type.unit) != series).fill_null(value=False).to_numpy()
+    return spans.to_arrow(), broken if broken.any() else None

@@ -8,22 +8,20 @@ from typing import Any
 
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from headgate.model.errors import InputError, NameResolutionError
-from headgate.model.schema import Column
-from headgate.model.types import is_timestamp
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
-from headgate.plan.catalog import Catalog, StreamDef, TableDef
+from headgate.plan.catalog import Catalog, TableDef
 from headgate.plan.nodes import StreamScan
-from headgate.runtime.local.data import plain_type
+from headgate.runtime.given import given_stream
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, changes_of
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.folder import QueryFolder
+from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.stage import Stage
@@ -41,23 +39,15 @@ class SparkWorkspace:
         """By table, whose changes are among the frames."""
 
     def add_stream(
-        self, catalog: Catalog, name: str, data: DataFrame, *, time: str | None, slack: int
+        self, catalog: Catalog, name: str, data: DataFrame, *, time: str | None, slack: int | None
     ) -> Catalog:
         """The catalog with the stream in it, declared by the DataFrame's columns if need be."""
-        if not data.isStreaming:
-            raise InputError(
-                f"the DataFrame for stream {name} is not a streaming one",
-                remedy="read it with spark.readStream, or use session.table for rows that do not change",
-            )
-        found = catalog.find(name)
-        if found is None:
-            fields = to_arrow_schema(data.schema, timezone="UTC")
-            columns = tuple(Column(field.name, plain_type(field.type)) for field in fields)
-            found = StreamDef(name, columns, time=_time_column(columns, name, time), slack=slack)
-            catalog = catalog.with_definition(found)
-        if not isinstance(found, StreamDef):
-            raise NameResolutionError(f"{name} is not a stream")
-        self._require(data, found, f"stream {name}")
+        what = f"the DataFrame for stream {name}"
+        _require_streaming(data, what)
+        catalog, found = given_stream(
+            catalog, name, lambda: frame_columns(data, what), time=time, slack=slack
+        )
+        require_columns(data, found, what)
         self.frames[found.name] = data
         return catalog
 
@@ -67,24 +57,10 @@ class SparkWorkspace:
         if not isinstance(found, TableDef):
             raise NameResolutionError(f"{name} is not a table", remedy="declare it with CREATE TABLE first")
         changes = changes_of(found, time, op)
-        self._require(data, changes.stream, f"changes of table {name}")
+        what = f"the DataFrame for changes of table {name}"
+        _require_streaming(data, what)
+        require_columns(data, changes.stream, what)
         self.frames[found.name], self.changes[found.name] = data, changes
-
-    @staticmethod
-    def _require(data: DataFrame, stream: StreamDef, what: str) -> None:
-        """Raises InputError unless a DataFrame is a streaming one with the columns of a stream."""
-        if not data.isStreaming:
-            raise InputError(
-                f"the DataFrame for {what} is not a streaming one",
-                remedy="read it with spark.readStream, or use session.table for rows that do not change",
-            )
-        have = {column.casefold() for column in data.columns}
-        missing = [column.name for column in stream.columns if column.name.casefold() not in have]
-        if missing:
-            raise InputError(
-                f"the DataFrame for {what} has no column {missing[0]}",
-                remedy=f"it has {', '.join(data.columns)}",
-            )
 
     def to_df(
         self,
@@ -170,13 +146,9 @@ def _aside(stage: Stage, options: SparkOptions, run: str | None = None) -> Aside
     return Aside(options.rejects, names, run)
 
 
-def _time_column(columns: tuple[Column, ...], name: str, time: str | None) -> str:
-    stamps = [column.name for column in columns if is_timestamp(column.type)]
-    if time is not None and time in stamps:
-        return time
-    if time is None and len(stamps) == 1:
-        return stamps[0]
-    raise InputError(
-        f"stream {name} needs one timestamp column as its event time",
-        remedy=f"give time=…; timestamp columns are {', '.join(stamps) or 'none'}",
-    )
+def _require_streaming(data: DataFrame, what: str) -> None:
+    if not data.isStreaming:
+        raise InputError(
+            f"{what} is not a streaming one",
+            remedy="read it with spark.readStream, or use session.table for rows that do not change",
+        )

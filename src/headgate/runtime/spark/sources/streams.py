@@ -18,6 +18,7 @@ from headgate.runtime.sources.files import find_files
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line
+from headgate.runtime.spark.frames import require_columns
 from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.sources import connectors
@@ -86,13 +87,7 @@ def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
         return reader.options(**options).load(str(whole if whole.exists() else files[0].parent))
     with _known(stream.source.format):
         frame = reader.options(**options).load()
-    have = {column.casefold() for column in frame.columns}
-    lacking = [column.name for column in stream.columns if column.name.casefold() not in have]
-    if lacking:
-        raise InputError(
-            f"stream {stream.name}: {stream.source.format} has no column {lacking[0]}",
-            remedy=f"it has {', '.join(frame.columns)}",
-        )
+    require_columns(frame, stream, f"stream {stream.name}: {stream.source.format}")
     return frame
 
 
