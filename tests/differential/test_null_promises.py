@@ -9,6 +9,7 @@ from tests.differential.local import output_of
 from tests.differential.test_cases import row_by_row
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
+from tests.spark.shards import Cluster, stage_of
 
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
@@ -149,3 +150,16 @@ def test_queries_that_run_together_miss_only_what_breaks_their_own_promises() ->
         "q": (20, 40),
         "plain": (0, 60),
     }
+
+
+@pytest.mark.parametrize("query", [DISTINCT, GROUPS], ids=["distinct", "groups"])
+@pytest.mark.parametrize("promise", [KEY, FLAGGED, ORDERED, CLUSTERED])
+def test_shards_set_the_same_rows_aside(promise: str, query: str) -> None:
+    text, rows = declared(promise, query), arrived(promise, 60, nulls=True)
+    cluster = Cluster(stage_of(text, "q", {}, shards=3, narrow=True))
+    for start in range(0, 60, 15):
+        cluster.batch({"s": [rows.slice(start, 15)]})
+    cluster.end()
+    assert cluster.late == {"s": 20}
+    expected = Oracle(text, {"s": rows.filter(rows["a"].is_valid())}, {}).output("q")
+    assert same_output(cluster.changes(), expected)
