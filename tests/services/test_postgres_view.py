@@ -71,6 +71,17 @@ def test_a_replay_changes_nothing(view: PostgresView, postgres: PostgresServer) 
     assert contents(postgres, view.table) == [2]
 
 
+def test_a_view_whose_table_is_gone_is_not_begun_in_the_middle(
+    view: PostgresView, postgres: PostgresServer
+) -> None:
+    view.apply(log([("+", "a")], pa.string()), 0)
+    with psycopg.connect(postgres.dsn) as connection:
+        connection.execute(psycopg.sql.SQL("DROP TABLE {}").format(psycopg.sql.Identifier(view.table)))
+    for _ in range(2):
+        with pytest.raises(InputError, match="is gone"):
+            view.apply(log([("+", "b")], pa.string()), 1)
+
+
 def test_another_checkpoint_does_not_change_a_view_that_is_not_its_own(view: PostgresView) -> None:
     view.apply(log([("+", 1)], pa.int64()), 5, run="one")
     with pytest.raises(InputError, match="another checkpoint"):

@@ -147,7 +147,7 @@ class PostgresView:
         """Within a transaction, which `connection` commits when its block ends well."""
         for setting in _SETTINGS:
             connection.execute(setting)
-        self._prepare(connection, columns)
+        was_there = self._prepare(connection, columns)
         name = f"{self.schema}.{self.table}"
         # A row that is there can be locked; of runs that start together, one has put it there.
         begin = f"INSERT INTO {LEDGER} (view, run, batch) VALUES (%s, %s, -1) ON CONFLICT (view) DO NOTHING"
@@ -159,6 +159,12 @@ class PostgresView:
                 f"the view {name} belongs to a run with another checkpoint",
                 remedy=f"go on with that checkpoint, or choose another table, or drop it: DROP TABLE {name}; "
                 f"DELETE FROM {LEDGER} WHERE view = '{name}'",
+            )
+        if done[0] >= 0 and not was_there:
+            raise InputError(
+                f"the table of the view {name} is gone, and with it what this run had put there",
+                remedy=f"bring it back, or start anew: DELETE FROM {LEDGER} WHERE view = '{name}', "
+                "and a new checkpoint",
             )
         if done[0] >= batch:
             return False
@@ -179,17 +185,20 @@ class PostgresView:
 
         return sql.Identifier(self.schema, self.table)
 
-    def _prepare(self, connection: psycopg.Connection[Any], columns: dict[str, str]) -> None:
-        """Makes the tables that are not there; one transaction at a time does that, until it ends."""
+    def _prepare(self, connection: psycopg.Connection[Any], columns: dict[str, str]) -> bool:
+        """Makes the tables that are not there; one transaction at a time does that, until it ends.
+
+        Whether the view's own table was there.
+        """
         from psycopg import sql
 
         there = connection.execute(
-            "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
             "WHERE (nspname, relname) IN ((current_schema(), %s), (%s, %s))",
             [LEDGER, self.schema, self.table],
-        ).fetchone()
-        if there == (2,):
-            return
+        ).fetchall()
+        if len(there) == 2:
+            return True
         # IF NOT EXISTS alone fails where two look at the same moment.
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING_TABLES])
         connection.execute(
@@ -202,6 +211,7 @@ class PostgresView:
                 self._place, sql.SQL(", ").join(declared), sql.Identifier(COPIES), sql.Identifier(KEY)
             )
         )
+        return (self.table,) in there
 
     def _copy(self, connection: psycopg.Connection[Any], columns: dict[str, str], net: pl.DataFrame) -> None:
         """Brings the changes into a table of this session."""
