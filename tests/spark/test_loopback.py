@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.spark.faults import descendants
@@ -50,16 +49,10 @@ def test_other_masters_and_other_wishes(
         assert os.environ.get("SPARK_LOCAL_IP") == ip
 
 
-@needs_proc
-def test_a_local_spark_listens_on_loopback_only(spark: Any) -> None:
-    java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-    assert addresses([java])
-    assert beyond_loopback([java, *descendants(java)]) == set()
-
-
-CLUSTER = """
+PROGRAM = """
+import sys
 from headgate.runtime.spark.cluster import open_spark
-spark = open_spark("local-cluster[1,1,1024]", {"spark.ui.enabled": "true"})
+spark = open_spark(sys.argv[1], {"spark.ui.enabled": "true"})
 spark.range(10).repartition(2).count()
 print("ready", flush=True)
 input()
@@ -68,16 +61,18 @@ spark.stop()
 
 
 @needs_proc
-def test_a_local_cluster_listens_on_loopback_only() -> None:
+@pytest.mark.parametrize(("master", "listening"), [("local[2]", 1), ("local-cluster[1,1,1024]", 2)])
+def test_all_processes_listen_on_loopback_only(master: str, listening: int) -> None:
+    """In a process of its own: one Java has all sessions of a process, also those that other tests begin."""
     running = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM, master], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert running.stdout is not None
     try:
         assert running.stdout.readline() == "ready\n"
         pids = [running.pid, *descendants(running.pid)]
-        # Driver and executor.
-        assert sum(bool(addresses([each])) for each in pids) >= 2
+        # The driver, and the executor of a cluster.
+        assert sum(bool(addresses([each])) for each in pids) >= listening
         assert beyond_loopback(pids) == set()
         running.communicate("\n", timeout=120)
         assert running.returncode == 0
