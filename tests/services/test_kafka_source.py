@@ -121,7 +121,7 @@ def test_a_malformed_message_stops_the_run_and_nothing_is_lost(
     summary = run(spark, tmp_path, text, rejects=str(tmp_path / "bad"), drain=True)
     assert output(tmp_path, "k") == [(1,), (2,), (4,)]
     assert summary.rejected_rows == 3
-    (file,) = (tmp_path / "bad" / "s").iterdir()
+    (file,) = (tmp_path / "bad" / "s").glob("*.json")
     bad = [json.loads(line) for line in file.read_text().splitlines()]
     assert [each["file"].rpartition(" ")[2] for each in bad] == ["2", "4", "5"]
     assert json.loads(bad[0]["text"])["k"] == "three"
