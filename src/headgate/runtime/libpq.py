@@ -18,7 +18,7 @@ HOW_TO_WRITE = (
     "write host=… dbname=… user=…, or postgresql://user@host/database, with options of libpq's; "
     "in a user or a password %, @, / and : are %25, %40, %2F and %3A"
 )
-HOW_TO_BE_LET_IN = "check the database, the user and the password of its address, then run the query again"
+_HOW_TO_BE_LET_IN = "check the database, the user and the password of its address, then run the query again"
 _SCHEMES = ("postgresql://", "postgres://")
 
 # libpq keeps the code of what a server says to a connection for itself; its words are all there is.
@@ -67,6 +67,15 @@ def _has_one_user(dsn: str) -> bool:
 def reason(error: BaseException) -> str:
     """The first line of what PostgreSQL or libpq say."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def stop_if_refused(error: BaseException, whose: str) -> None:
+    """Raises SetupError if a failure to connect will not pass by itself; `whose` connection it is."""
+    refused = refusal(error)
+    if refused is not None:
+        raise SetupError(
+            f"{whose}: PostgreSQL refuses the connection: {refused}", remedy=_HOW_TO_BE_LET_IN
+        ) from error
 
 
 def refusal(error: BaseException) -> str | None:

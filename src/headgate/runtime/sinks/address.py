@@ -22,7 +22,7 @@ import polars as pl
 from headgate.model.errors import InputError
 from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for
 from headgate.runtime.sinks.kafka import HOW_TO_SIGN_IN, NO_USER, KafkaTopic
-from headgate.runtime.sinks.postgres import PostgresView
+from headgate.runtime.sinks.postgres import NEEDER, PostgresView
 
 Sink = Callable[[Any, int], None]
 """What takes a micro-batch's DataFrame and its number."""
@@ -81,7 +81,7 @@ def _view(address: str, rest: str, query: str) -> PostgresView:
             f"--to {shown(address)}: retry is '{ours['retry']}'", remedy="give a number of seconds"
         )
     dsn = f"postgresql://{user}{place}{'?' if theirs else ''}{'&'.join(theirs)}"
-    if not is_readable(dsn, psycopg_for("a view in PostgreSQL")):
+    if not is_readable(dsn, psycopg_for(NEEDER)):
         raise InputError(f"--to {shown(address)} cannot be read", remedy=HOW_TO_WRITE)
     return PostgresView(dsn, ours["table"], ours["schema"], float(ours["retry"]), _Waiting())
 

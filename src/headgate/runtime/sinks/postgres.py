@@ -22,14 +22,7 @@ import pyarrow as pa
 
 from headgate.kernels.keys import with_plain_zeros
 from headgate.model.errors import DataError, InputError, SetupError, UnsupportedError
-from headgate.runtime.libpq import (
-    HOW_TO_BE_LET_IN,
-    HOW_TO_WRITE,
-    is_readable,
-    psycopg_for,
-    reason,
-    refusal,
-)
+from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason, stop_if_refused
 from headgate.runtime.output import OP, TIME
 
 if TYPE_CHECKING:
@@ -39,7 +32,7 @@ if TYPE_CHECKING:
 COPIES, KEY = "_copies", "_key"
 LEDGER = "headgate_views"
 _CHANGES = "headgate_changes"
-_WHAT = "a view in PostgreSQL"
+NEEDER = "a view in PostgreSQL"
 # PostgreSQL cuts longer names, so that different ones would mean the same.
 _LONGEST_NAME = 63
 # Any number will do, as long as all that make tables of views take the same.
@@ -84,7 +77,7 @@ class PostgresView:
     def __post_init__(self) -> None:
         _require_name("the table of a view", self.table)
         _require_name("the schema of a view", self.schema)
-        if not is_readable(self.dsn, psycopg_for(_WHAT)):
+        if not is_readable(self.dsn, psycopg_for(NEEDER)):
             raise InputError(
                 f"the address of PostgreSQL for the view {self.table} cannot be read", remedy=HOW_TO_WRITE
             )
@@ -110,19 +103,15 @@ class PostgresView:
             if each.name not in (OP, TIME)
         }
         net = _net(changes, list(columns))
-        psycopg = psycopg_for(_WHAT)
+        psycopg = psycopg_for(NEEDER)
         patience = time.monotonic() + self.retry_seconds
         while True:
             try:
                 with psycopg.connect(self.dsn, connect_timeout=10) as connection:
                     return self._apply(connection, columns, net, batch, run)
             except psycopg.OperationalError as error:
-                why, refused = reason(error), refusal(error)
-                if refused is not None:
-                    raise SetupError(
-                        f"PostgreSQL refuses the connection for the view {self.table}: {refused}",
-                        remedy=HOW_TO_BE_LET_IN,
-                    ) from error
+                stop_if_refused(error, f"view {self.table}")
+                why = reason(error)
                 if time.monotonic() > patience:
                     raise SetupError(
                         f"PostgreSQL does not answer: {why}",

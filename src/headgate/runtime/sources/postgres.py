@@ -29,14 +29,7 @@ from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import spark_name
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.libpq import (
-    HOW_TO_BE_LET_IN,
-    HOW_TO_WRITE,
-    is_readable,
-    psycopg_for,
-    reason,
-    refusal,
-)
+from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason, stop_if_refused
 
 if TYPE_CHECKING:
     import psycopg
@@ -184,11 +177,7 @@ def _connect(psycopg: Any, relation: Relation, name: str) -> Any:
         try:
             return psycopg.connect(relation.dsn, connect_timeout=10)
         except psycopg.OperationalError as error:
-            refused = refusal(error)
-            if refused is not None:
-                raise SetupError(
-                    f"table {name}: PostgreSQL refuses the connection: {refused}", remedy=HOW_TO_BE_LET_IN
-                ) from error
+            stop_if_refused(error, f"table {name}")
             left = patience - time.monotonic()
             if left <= 0:
                 raise SetupError(
