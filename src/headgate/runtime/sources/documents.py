@@ -6,6 +6,7 @@ They are read by the code that reads JSON files, many at once: each is made one 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from headgate.kernels.expressions.dtypes import polars_type
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.fitting import fit
 from headgate.runtime.sources.json import JsonFormat
-from headgate.runtime.sources.literals import TextForms
+from headgate.runtime.sources.literals import Mask, TextForms
 from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, shown
 from headgate.runtime.sources.textfile import BLOCK, BYTE_ORDER_MARK
 
@@ -98,7 +99,10 @@ class Documents:
         absent = rows.select(pl.col(names).is_null()).to_numpy()
         lacking = np.zeros(rows.height, np.bool_)
         bad: list[BadRow] = []
-        for index in np.flatnonzero(absent.any(axis=1)).tolist():
+        asked = np.flatnonzero(absent.any(axis=1))
+        plain = _says_null(values.take(pa.array(places[asked])), absent[asked], names)
+        # Left are documents in which fields are missing, nested, or spelled in other ways.
+        for index in asked[~plain].tolist():
             place = int(places[index])
             document = bytes(values[place].as_buffer())
             found = _missing(document, [names[each] for each in np.flatnonzero(absent[index]).tolist()])
@@ -128,6 +132,22 @@ def _lines(values: pa.Array) -> bytes:
     _, offsets, letters = ended.buffers()
     bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
     return bytes(letters[int(bounds[0]) : int(bounds[-1])])
+
+
+def _says_null(documents: pa.Array, absent: Mask, names: Sequence[str]) -> Mask:
+    """Which documents, flat and without escapes, have `null` for each of their absent columns by its very name."""
+    text = _as_text(documents)
+    said = ~_matching(text, r"(?s)\\|\[|\{.*\{")
+    for column, name in enumerate(names):
+        wanted = absent[:, column]
+        if wanted.any():
+            said &= ~wanted | _matching(text, rf'"{re.escape(name)}"\s*:\s*null')
+    return said
+
+
+def _matching(text: pa.Array, pattern: str) -> Mask:
+    found: Mask = pc.match_substring_regex(text, pattern).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _missing(document: bytes, names: Sequence[str]) -> tuple[str, str] | None:
