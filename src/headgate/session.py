@@ -291,7 +291,7 @@ class Query:
 
         None if the query is admitted, or if no such rows are known.
         """
-        if self.judged.bounded:
+        if self.judged.admitted:
             return None
         from headgate.runtime.local.witnessing import play
 
@@ -306,7 +306,7 @@ class Query:
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """For a refused query, edits with which the gate admits it; each has been tried."""
-        if self.judged.bounded:
+        if self.judged.admitted:
             return ()
         return advise(
             self.definition,
@@ -328,7 +328,7 @@ class Query:
                 each.name: Query(self.session, catalog, each, self.statistics) for each in catalog.queries
             }
             return is_bounded(queries[self.name].plan) and all(
-                is_bounded(queries[other.name].plan) or not other.judged.bounded
+                is_bounded(queries[other.name].plan) or not other.judged.admitted
                 for other in self._others
                 if not texts.keys().isdisjoint(names_read(other.definition, self.catalog))
             )

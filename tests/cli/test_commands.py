@@ -77,7 +77,7 @@ def test_check_leaves_0_when_all_is_bounded() -> None:
     outcome = headgate("check", EXAMPLES / "network.cql")
     assert outcome.code == 0
     assert outcome.out.splitlines()[:2] == [
-        "bounded  query1_ftp",
+        "conditional  query1_ftp",
         "  ✓ istream over a, b: window, rows leave after 2000 SECONDS",
     ]
 
@@ -106,7 +106,7 @@ def test_check_json(refused: Path) -> None:
     outcome = headgate("check", refused, "--format", "json")
     assert outcome.code == 1
     (query,) = json.loads(outcome.out)["queries"]
-    assert (query["name"], query["verdict"]) == ("q", "unbounded")
+    assert (query["name"], query["verdict"]) == ("q", "refused")
     assert [
         (state["operator"], state["stream"], state["bounded"], state["by"]) for state in query["states"]
     ] == [("distinct", "s", False, "none")]

@@ -57,7 +57,7 @@ def played(text: str, rows: dict[str, pa.Table], *, step: int = 200) -> tuple[in
     session = Session()
     session.sql(text)
     query = session.query("q")
-    assert query.check().bounded
+    assert query.check().admitted
     ready = runnable(query.bound, query.optimized)
     streams = [
         (stream, frame_of(rows[stream.name], stream.columns).iter_slices(step))

@@ -77,7 +77,7 @@ def test_check_exits_1_when_a_query_is_refused_and_0_when_none_is(tmp_path: Path
     done = headgate("check", str(file), "--format", "json")
     assert done.code == 1
     verdicts = {query["name"]: query["verdict"] for query in json.loads(done.out)["queries"]}
-    assert verdicts == {"grows": "unbounded", "stays": "bounded"}
+    assert verdicts == {"grows": "refused", "stays": "bounded"}
 
 
 def test_a_query_that_does_not_exist(tmp_path: Path) -> None:

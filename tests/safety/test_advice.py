@@ -82,12 +82,12 @@ def pasted(session: Session, query: str, fix: Fix) -> Session:
 
 def assert_advice_holds(session: Session) -> int:
     """Tries all fixes of all refused queries of a session; how many queries were refused."""
-    refused = [query for query in session.queries if not query.judged.bounded]
+    refused = [query for query in session.queries if not query.judged.admitted]
     for query in refused:
         fixes = query.check().fixes
         assert fixes, f"no fix for {query.name}: {render(query.definition.statement.tree)}"
         for fix in fixes:
-            assert pasted(session, query.name, fix).query(query.name).check().bounded, fix
+            assert pasted(session, query.name, fix).query(query.name).check().admitted, fix
     return len(refused)
 
 
@@ -229,7 +229,7 @@ def test_promises_for_a_wide_join_are_found_without_trying_each_and_none_can_be_
     def bounded(declared: list[str]) -> bool:
         found = Session().sql(";".join([*declared, query]))
         assert found is not None
-        return found.judged.bounded
+        return found.judged.admitted
 
     session = Session()
     found = session.sql(";".join([*streams, query]))

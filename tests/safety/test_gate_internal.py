@@ -24,4 +24,4 @@ STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;"
 def test_rstream_over_internal_windows_is_refused(query: str, bounded: bool) -> None:
     found = Session().sql(STREAM + query)
     assert found is not None
-    assert found.check().bounded == bounded
+    assert found.check().admitted == bounded

@@ -44,7 +44,7 @@ CYCLE = "CREATE QUERY q AS SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE s1.b = 
 
 def test_closing_is_bounded_by_punctuation_and_key() -> None:
     found = Session.from_file(AUCTION).query("closing").check()
-    assert found.bounded
+    assert found.admitted
     assert causes(found) == {"i": "punctuation", "b": "key"}
     assert causes(found, "aggregate") == {"i, b": "punctuation"}
     assert found.as_dict()["plan"] == "mjoin"
@@ -52,7 +52,7 @@ def test_closing_is_bounded_by_punctuation_and_key() -> None:
 
 def test_an_item_without_a_window_goes_when_its_windowed_bids_are_closed() -> None:
     found = Session.from_file(AUCTION).query("hot").check()
-    assert found.bounded
+    assert found.admitted
     assert causes(found) == {"i": "punctuation", "b": "window"}
     assert causes(found, "aggregate") == {"i, b": "window"}
 
@@ -75,7 +75,7 @@ def test_a_cycle_is_safe_at_once_and_says_how() -> None:
         )
         + CYCLE
     )
-    assert found.bounded
+    assert found.admitted
     assert found.plan == "mjoin"
     assert found.plan_note.startswith("no tree of two-way joins could forget")
     assert set(causes(found).values()) == {"punctuation"}
@@ -91,7 +91,7 @@ def test_trees_that_could_forget_too_are_counted() -> None:
         streams(f"s1(a, b) {both}", f"s2(a, b) {both}", f"s3(a, b) {both}")
         + "CREATE QUERY q AS SELECT s1.a FROM s1, s2, s3 WHERE s1.b = s2.b AND s2.a = s3.a;"
     )
-    assert found.bounded
+    assert found.admitted
     assert found.plan == "mjoin"
     assert "2 of the 3 trees of two-way joins could forget too" in found.plan_note
 
@@ -101,7 +101,7 @@ def test_a_cycle_with_one_promise_less_is_refused() -> None:
         streams("s1(a, b) PUNCTUATED BY (b) WHEN p", "s2(b, c) PUNCTUATED BY (c) WHEN p", "s3(c, a)") + CYCLE
     )
     assert causes(found)["s1"] == "none"
-    assert not found.bounded
+    assert not found.admitted
 
 
 @pytest.mark.parametrize(("more", "bounded"), [("", False), ("PUNCTUATED BY (c) WHEN p", True)])
@@ -115,7 +115,7 @@ def test_the_example_with_a_scheme_of_two_columns(more: str, bounded: bool) -> N
         )
         + CYCLE
     )
-    assert found.bounded is bounded
+    assert found.admitted is bounded
     assert causes(found)["s3"] == ("punctuation" if bounded else "none")
 
 
@@ -132,7 +132,7 @@ def test_a_chain_that_ends_at_a_window_needs_no_more_promises() -> None:
     declared = streams("s(a)", "t(a, b) PUNCTUATED BY (a) WHEN p", "u(b)")
     query = "CREATE QUERY q AS SELECT s.a FROM s, t {}, u {} WHERE s.a = t.a AND t.b = u.b;"
     found = verdict(declared + query.format("[RANGE 1 MINUTE]", "[RANGE 1 MINUTE]"))
-    assert found.bounded
+    assert found.admitted
     assert causes(found) == {"s": "punctuation", "t": "window", "u": "window"}
     assert state(found, "join", "s").reason.endswith("and has none left in its window")
     assert causes(verdict(declared + query.format("", "[RANGE 1 MINUTE]")))["s"] == "none"
@@ -224,16 +224,16 @@ def test_values_of_distinct_are_closed() -> None:
     declared = streams("s(a, b) PUNCTUATED BY (a) WHEN p")
     found = verdict(declared + "CREATE QUERY q AS SELECT DISTINCT a, b FROM s;")
     assert causes(found, "distinct") == {"s": "punctuation"}
-    assert not verdict(declared + "CREATE QUERY q AS SELECT DISTINCT b FROM s;").bounded
+    assert not verdict(declared + "CREATE QUERY q AS SELECT DISTINCT b FROM s;").admitted
 
 
 def test_groups_of_one_punctuated_stream_are_closed() -> None:
     declared = streams("s(a, b) PUNCTUATED BY (a) WHEN p")
-    assert verdict(declared + "CREATE QUERY q AS SELECT a, b, MEDIAN(b) AS m FROM s GROUP BY a, b;").bounded
-    assert not verdict(declared + "CREATE QUERY q AS SELECT b, COUNT(*) AS n FROM s GROUP BY b;").bounded
+    assert verdict(declared + "CREATE QUERY q AS SELECT a, b, MEDIAN(b) AS m FROM s GROUP BY a, b;").admitted
+    assert not verdict(declared + "CREATE QUERY q AS SELECT b, COUNT(*) AS n FROM s GROUP BY b;").admitted
     assert not verdict(
         declared + "CREATE QUERY q AS SELECT a + 1 AS x, COUNT(*) AS n FROM s GROUP BY a + 1;"
-    ).bounded
+    ).admitted
 
 
 def test_a_group_needs_all_inputs_closed() -> None:

@@ -38,21 +38,21 @@ TABLE = [
 
 @pytest.mark.parametrize(("conditions", "streams", "kept", "removed"), TABLE)
 def test_the_example_queries(conditions: str, streams: str, kept: bool, removed: bool) -> None:
-    assert verdict(f"SELECT A FROM {streams} WHERE {conditions}").bounded is kept
-    assert verdict(f"SELECT DISTINCT A FROM {streams} WHERE {conditions}").bounded is removed
+    assert verdict(f"SELECT A FROM {streams} WHERE {conditions}").admitted is kept
+    assert verdict(f"SELECT DISTINCT A FROM {streams} WHERE {conditions}").admitted is removed
 
 
 def test_the_example_with_a_sum() -> None:
     query = "SELECT A, SUM(B) AS total FROM S, T WHERE A = D AND A > 10 AND D < 20 GROUP BY A"
-    assert verdict(query).bounded
+    assert verdict(query).admitted
     assert "at most 9 rows stand for all of S" in reasons(query)
 
 
 def test_redundant_conditions_do_not_count() -> None:
     ordered = " AND B < C AND D < E AND A > 10 AND A < 20"
     sixth = "B < D AND B < E AND C < D AND C < E"
-    assert verdict(f"SELECT DISTINCT A FROM S, T WHERE {sixth} {ordered}").bounded
-    assert not verdict(f"SELECT DISTINCT A FROM S, T WHERE B < D AND C < E {ordered}").bounded
+    assert verdict(f"SELECT DISTINCT A FROM S, T WHERE {sixth} {ordered}").admitted
+    assert not verdict(f"SELECT DISTINCT A FROM S, T WHERE B < D AND C < E {ordered}").admitted
 
 
 def test_every_state_says_values_and_how_many() -> None:
@@ -88,7 +88,7 @@ def test_every_state_says_values_and_how_many() -> None:
     ],
 )
 def test_domains(query: str, bounded: bool) -> None:
-    assert verdict(query).bounded is bounded, reasons(query)
+    assert verdict(query).admitted is bounded, reasons(query)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_domains(query: str, bounded: bool) -> None:
 )
 def test_aggregates(call: str, conditions: str, bounded: bool) -> None:
     query = f"SELECT A, {call} AS v FROM S, T WHERE {conditions} GROUP BY A"
-    assert verdict(query).bounded is bounded, reasons(query)
+    assert verdict(query).admitted is bounded, reasons(query)
 
 
 def test_a_covered_occurrence_is_left_out() -> None:
@@ -118,9 +118,9 @@ def test_a_covered_occurrence_is_left_out() -> None:
         "SELECT DISTINCT U.A FROM S AS U, S AS V WHERE U.A BETWEEN 11 AND 13 AND V.A = U.A AND V.B <= U.B"
     )
     found = verdict(covered)
-    assert found.bounded
+    assert found.admitted
     assert found.plan == "single"
-    assert not verdict(covered.replace("<=", "<") + " AND V.C < U.C").bounded
+    assert not verdict(covered.replace("<=", "<") + " AND V.C < U.C").admitted
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,15 @@ def test_a_covered_occurrence_is_left_out() -> None:
     ],
 )
 def test_bounds_beyond_all_measure_are_no_bounds(condition: str) -> None:
-    assert not verdict(f"SELECT DISTINCT A FROM S WHERE {condition}").bounded
-    assert not verdict(f"SELECT DISTINCT A FROM S, T WHERE A = D AND {condition}").bounded
+    assert not verdict(f"SELECT DISTINCT A FROM S WHERE {condition}").admitted
+    assert not verdict(f"SELECT DISTINCT A FROM S, T WHERE A = D AND {condition}").admitted
 
 
 def test_many_occurrences_of_one_stream_are_judged_at_once() -> None:
     names = [f"s{n}" for n in range(8)]
     where = " AND ".join(f"{x}.A < {y}.B" for x in names for y in names if x != y)
     inputs = ", ".join(f"S AS {name}" for name in names)
-    assert not verdict(f"SELECT DISTINCT s0.A FROM {inputs} WHERE {where} AND s0.A BETWEEN 1 AND 3").bounded
+    assert not verdict(f"SELECT DISTINCT s0.A FROM {inputs} WHERE {where} AND s0.A BETWEEN 1 AND 3").admitted
 
 
 def test_a_refusal_says_which_values_are_too_many() -> None:
@@ -154,10 +154,10 @@ def test_a_refusal_says_which_values_are_too_many() -> None:
 def test_the_plan_that_is_bounded_is_taken() -> None:
     """Pushing DISTINCT below the join would be cheaper and would have to remember every B."""
     found = verdict("SELECT DISTINCT A FROM S, T WHERE B < D AND A > 10 AND A < 20")
-    assert found.bounded
+    assert found.admitted
 
 
 def test_an_answer_kept_whole_is_bounded_only_without_duplicates() -> None:
     conditions = "A = D AND A > 10 AND D < 20"
-    assert verdict(f"SELECT RSTREAM(DISTINCT A) FROM S, T WHERE {conditions}").bounded
-    assert not verdict(f"SELECT RSTREAM(A) FROM S, T WHERE {conditions}").bounded
+    assert verdict(f"SELECT RSTREAM(DISTINCT A) FROM S, T WHERE {conditions}").admitted
+    assert not verdict(f"SELECT RSTREAM(A) FROM S, T WHERE {conditions}").admitted

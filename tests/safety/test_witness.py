@@ -115,7 +115,7 @@ def test_a_median_is_moved_over_every_value() -> None:
 @pytest.mark.parametrize("name", NONE_KNOWN)
 def test_where_none_is_known_none_is_shown(name: str) -> None:
     query = asked(NONE_KNOWN[name]).queries[0]
-    assert not query.check().bounded
+    assert not query.check().admitted
     assert query.witness(10) is None
     assert query.no_witness.startswith("none is known for this query: ")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headgate.session import Query
 
 EPILOG = (
-    "Exit code: 0 all bounded, 1 some refused, 2 bad input.   "
+    "Exit code: 0 all bounded or conditional, 1 some refused (with --strict also: some conditional), 2 bad input.   "
     "Examples: [bold]headgate check auction.cql[/]   ·   [bold]headgate check auction.cql --format json[/]"
 )
 
@@ -54,6 +54,9 @@ def check(
             help="Show N rows on which any algorithm for a refused query must remember more and more.",
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 for conditional queries too.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write the rows of --witness there.")
     ] = None,
@@ -81,7 +84,8 @@ def check(
                     console.print(Text(f"{file}", style="underline"))
                 for each in queries:
                     console.print(each.to_text(), end="")
-    if not all(each.verdict.bounded for each in every):
+    fine = ("bounded",) if strict else ("bounded", "conditional")
+    if not all(each.verdict.kind in fine for each in every):
         raise typer.Exit(1)
 
 
@@ -91,7 +95,7 @@ def _shown(query: Query, witness: int | None, output: Path | None) -> Checked:
     from headgate.runtime.output import safe_name
 
     checked = query.checked
-    if witness is None or checked.verdict.bounded:
+    if witness is None or checked.verdict.admitted:
         return checked
     found = query.witness(witness)
     if found is None:

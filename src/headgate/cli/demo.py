@@ -60,7 +60,7 @@ def demo(
 def _gate(prepared: Demo) -> Text:
     text = Text("the gate says\n", style="bold")
     for verdict in prepared.verdicts:
-        if verdict.bounded:
+        if verdict.admitted:
             text.append("  admitted ", style="green")
             text.append(f"{verdict.query}\n")
             continue

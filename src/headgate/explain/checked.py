@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -14,13 +14,17 @@ from headgate.explain.describe import visible
 from headgate.explain.sizes import Sizes
 from headgate.safety.join_graph import Arrow, JoinGraph
 from headgate.safety.join_plans import JoinPlans
-from headgate.safety.verdict import Verdict
+from headgate.safety.verdict import Kind, Verdict
 
-_GOOD, _BAD = "#2e7d32", "#c62828"
+_GOOD, _BAD, _MIDDLE = "#2e7d32", "#c62828", "#9a6700"
+_COLOURS: Mapping[Kind, str] = {"bounded": _GOOD, "conditional": _MIDDLE, "refused": _BAD}
+_STYLES: Mapping[Kind, str] = {"bounded": "green", "conditional": "yellow", "refused": "bold red"}
+_CLASSES: Mapping[Kind, str] = {"bounded": "good", "conditional": "middle", "refused": "bad"}
 _STYLE = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:70em;color:#222}h2{font-size:1.1em}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;text-align:left;vertical-align:top}"
     f"pre{{background:#f5f5f5;padding:.6em}}.good{{color:{_GOOD}}}.bad{{color:{_BAD};font-weight:bold}}"
+    f".middle{{color:{_MIDDLE}}}"
 )
 _RADIUS, _HALF_WIDTH, _HALF_HEIGHT = 110, 70, 16
 _MIDDLE_X, _MIDDLE_Y = 260, 170
@@ -72,7 +76,7 @@ class Checked:
     def to_text(self) -> Text:
         """Verdict, reasons, graph, estimate, fixes."""
         verdict, text = self.verdict, Text()
-        text.append(*(("bounded  ", "green") if verdict.bounded else ("refused  ", "bold red")))
+        text.append(f"{verdict.kind}  ", _STYLES[verdict.kind])
         text.append(f"{verdict.query}\n", style="bold")
         if not verdict.states:
             text.append("  keeps nothing\n", style="dim")
@@ -82,13 +86,15 @@ class Checked:
             text.append(f"{state.operator} over {state.stream}: ")
             text.append(f"{state.by}" if state.bounded else "not bounded", style=style)
             text.append(f", {state.reason}\n")
+        for each in verdict.assumes if verdict.admitted else ():
+            _titled(text, "if", [each.sentence, f"otherwise {each.otherwise}: watch {each.metric}"])
         if verdict.plan_note:
             _titled(text, "plan", [f"{verdict.plan}: {verdict.plan_note}"])
         for title, lines in promise_lines(self.plans):
             _titled(text, title, lines)
         for graph in self.graphs:
             # What windows or values bound waits for nobody: then the graph would only distract.
-            if not verdict.bounded or any(arrow.by for arrow in graph.arrows):
+            if not verdict.admitted or any(arrow.by for arrow in graph.arrows):
                 _titled(text, "graph", graph.lines())
         if self.sizes is not None:
             _titled(text, "size", self.sizes.lines())
@@ -125,7 +131,7 @@ def page(checked: Sequence[Checked]) -> str:
 
 def _section(checked: Checked) -> str:
     verdict = checked.verdict
-    word, style = ("bounded", "good") if verdict.bounded else ("refused", "bad")
+    word, style = verdict.kind, _CLASSES[verdict.kind]
     rows = "".join(
         f'<tr><td class="{"good" if state.bounded else "bad"}">{"✓" if state.bounded else "✗"}</td>'
         f"<td>{_html(state.operator)} over {_html(state.stream)}</td>"
@@ -134,6 +140,12 @@ def _section(checked: Checked) -> str:
     )
     parts = [f'<h2><span class="{style}">{word}</span> {_html(verdict.query)}</h2>']
     parts.append(f"<table>{rows}</table>" if rows else "<p>keeps nothing</p>")
+    if verdict.admitted and verdict.assumes:
+        lines = [
+            f"{_html(each.sentence)}; otherwise {_html(each.otherwise)}: watch {_html(each.metric)}"
+            for each in verdict.assumes
+        ]
+        parts.append(f"<p>If: {'<br>'.join(lines)}</p>")
     if verdict.plan_note:
         parts.append(f"<p>Plan: {_html(verdict.plan)}: {_html(verdict.plan_note)}</p>")
     parts += [
@@ -189,7 +201,7 @@ def _drawn(verdict: Verdict, graph: JoinGraph) -> str:
         )
         for number, name in enumerate(graph.inputs)
     }
-    colour = _GOOD if verdict.bounded else _BAD
+    colour = _COLOURS[verdict.kind]
     title = f'<text class="title" x="16" y="24" style="fill:{colour}">{_html(verdict.query)}</text>'
     lines = [
         f'<path d="M{at[a][0]:.0f} {at[a][1]:.0f} L{at[b][0]:.0f} {at[b][1]:.0f}" stroke="#bbb">'

@@ -53,11 +53,11 @@ class Demo:
 
     @property
     def admitted(self) -> list[str]:
-        return [verdict.query for verdict in self.verdicts if verdict.bounded]
+        return [verdict.query for verdict in self.verdicts if verdict.admitted]
 
     @property
     def refused(self) -> list[Verdict]:
-        return [verdict for verdict in self.verdicts if not verdict.bounded]
+        return [verdict for verdict in self.verdicts if not verdict.admitted]
 
 
 def prepare_demo(items: int, seed: int) -> Demo:

@@ -57,9 +57,9 @@ def optimize(plan: Emit, statistics: Statistics, name: str = "") -> Optimized:
     candidates = [evaluate(each, statistics) for each in alternatives(plan)]
     ranked = sorted(candidates, key=lambda each: each.cost.total)
     best, judgement = ranked[0], examine(name, ranked[0].plan)
-    for each in ranked[1:] if not judgement.verdict.bounded else ():
+    for each in ranked[1:] if not judgement.verdict.admitted else ():
         found = examine(name, each.plan)
-        if found.verdict.bounded:
+        if found.verdict.admitted:
             best, judgement = each, found
             break
     return Optimized(best, (best, *(each for each in ranked if each is not best)), judgement)
@@ -67,7 +67,7 @@ def optimize(plan: Emit, statistics: Statistics, name: str = "") -> Optimized:
 
 def is_bounded(plan: Emit) -> bool:
     """Whether the optimized plan is admitted: some alternative is. No cost is needed to say that."""
-    return any(examine("", each).verdict.bounded for each in alternatives(plan))
+    return any(examine("", each).verdict.admitted for each in alternatives(plan))
 
 
 def apply_rules(plan: Emit) -> Emit:

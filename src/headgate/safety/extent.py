@@ -25,23 +25,27 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.assumption import Assumption
 from headgate.safety.bounded_values import distinct_values
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
+from headgate.safety.verdict import Cause
 
 
 @dataclass(frozen=True)
 class Extent:
     """The cause that bounds an edge's live rows (`none` if nothing does), in words."""
 
-    by: str
+    by: Cause
     reason: str
     checks: frozenset[str] = frozenset()
     """Streams whose CHECKs are part of the reason."""
+    assumes: tuple[Assumption, ...] = ()
+    """What must stay true for it."""
 
     @property
     def bounded(self) -> bool:
-        return self.by != "none"
+        return self.by is not Cause.NONE
 
 
 Extents = Mapping[Node, Extent]
@@ -73,9 +77,9 @@ def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: J
     if not open_inputs or any(number not in purge.chains for number in open_inputs):
         return None
     for number, extent in enumerate(inputs):
-        if extent.by == "window" and edges[node.members[number]].pattern in (Pattern.WKS, Pattern.WK):
+        if extent.by is Cause.WINDOW and edges[node.members[number]].pattern in (Pattern.WKS, Pattern.WK):
             name = shown_name(node.members[number], number)
-            return Extent("window", f"a result leaves with its row of {name}: {extent.reason}")
+            return Extent(Cause.WINDOW, f"a result leaves with its row of {name}: {extent.reason}")
     return None
 
 
@@ -89,7 +93,7 @@ def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | Non
     said = f"there are at most {limit:,} {things}"
     if columns:
         said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
-    return Extent("values", said, checks)
+    return Extent(Cause.VALUES, said, checks)
 
 
 def _weakest(inputs: Sequence[Extent]) -> Extent:
@@ -104,12 +108,12 @@ def _extent(node: Node, inputs: Sequence[Extent]) -> Extent:
 
 @_extent.register
 def _(node: StreamScan, inputs: Sequence[Extent]) -> Extent:
-    return Extent("none", f"{node.name} has no window, so every row of it stays")
+    return Extent(Cause.NONE, f"{node.name} has no window, so every row of it stays")
 
 
 @_extent.register
 def _(node: TableScan, inputs: Sequence[Extent]) -> Extent:
-    return Extent("finite", f"{node.name} is a table")
+    return Extent(Cause.FINITE, f"{node.name} is a table")
 
 
 @_extent.register
@@ -118,11 +122,11 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
     match window.kind:
         case "RANGE":
             assert window.length is not None
-            return Extent("window", f"rows leave after {format_duration(window.length)}")
+            return Extent(Cause.WINDOW, f"rows leave after {format_duration(window.length)}")
         case "NOW":
-            return Extent("window", "rows leave after their own instant")
+            return Extent(Cause.WINDOW, "rows leave after their own instant")
         case "ROWS" if not window.partition:
-            return Extent("window", f"at most {window.rows} rows stay")
+            return Extent(Cause.WINDOW, f"at most {window.rows} rows stay")
         case "ROWS":
             names = ", ".join(window.partition)
             found = distinct_values(node.input, window.partition)
@@ -130,9 +134,10 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
                 said = (
                     f"at most {window.rows} rows stay for each of the at most {found[0]:,} values of {names}"
                 )
-                return Extent("values", said, found[1])
+                return Extent(Cause.VALUES, said, found[1])
             return Extent(
-                "none", f"{window.rows} rows stay for every value of {names}, and values never stop coming"
+                Cause.NONE,
+                f"{window.rows} rows stay for every value of {names}, and values never stop coming",
             )
     return inputs[0]
 
@@ -162,13 +167,13 @@ def _(node: Distinct, inputs: Sequence[Extent]) -> Extent:
 @_extent.register
 def _(node: Aggregate, inputs: Sequence[Extent]) -> Extent:
     if not node.keys:
-        return Extent("values", "there is one group")
+        return Extent(Cause.VALUES, "there is one group")
     if inputs[0].bounded:
         return Extent(inputs[0].by, f"a group lives while its rows do; {inputs[0].reason}")
     few = by_values(node.input, node.keys, "groups")
     if few is not None:
         return few
-    return Extent("none", f"a group stays for every value of {', '.join(node.keys)}; {inputs[0].reason}")
+    return Extent(Cause.NONE, f"a group stays for every value of {', '.join(node.keys)}; {inputs[0].reason}")
 
 
 @_extent.register
@@ -176,5 +181,5 @@ def _(node: Emit, inputs: Sequence[Extent]) -> Extent:
     if node.kind == "RELATION":
         return inputs[0]
     if node.kind == "WSTREAM":
-        return Extent("window", "the output window holds it")
-    return Extent("none", "it is a stream: every row of it stays unless a window is put on it")
+        return Extent(Cause.WINDOW, "the output window holds it")
+    return Extent(Cause.NONE, "it is a stream: every row of it stays unless a window is put on it")

@@ -24,11 +24,12 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern, label
+from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.extent import Extents, by_values, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
 from headgate.safety.purging import JoinPurge, study
-from headgate.safety.verdict import StateVerdict, Verdict
+from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
 _SEAL = object()
 
@@ -77,7 +78,7 @@ def examine(query: str, plan: Emit) -> Judgement:
     purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
     judge_ = _Judge(edges, measure(plan, edges, purges), purges, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
-    return Judgement(Verdict(query, tuple(states), shape_of(plan)), judge_.methods)
+    return Judgement(Verdict(query, tuple(states), shape_of(plan), _waits(plan)), judge_.methods)
 
 
 def judge(query: str, plan: Emit) -> Verdict:
@@ -89,7 +90,7 @@ def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> Ad
     """The admitted plan, or RefusedError naming the operator, the reason and what to do."""
     judgement = examine(query.name, plan)
     verdict = judgement.verdict
-    if not verdict.bounded and not allow_unbounded:
+    if not verdict.admitted and not allow_unbounded:
         first = verdict.unbounded[0]
         raise RefusedError(
             f"query {query.name} is refused: the state of {first.operator} over {first.stream} is not bounded: "
@@ -99,7 +100,7 @@ def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> Ad
             "or run it with --allow-unbounded",
             place=Place(query.statement.source, query.statement.span),
         )
-    unbounded = allow_unbounded and not verdict.bounded
+    unbounded = allow_unbounded and not verdict.admitted
     return AdmittedPlan(query.name, plan, verdict, judgement.methods, unbounded, _SEAL)
 
 
@@ -107,7 +108,7 @@ def replan(admitted: AdmittedPlan, plan: Emit) -> AdmittedPlan:
     """An admitted plan after optimization; judged anew, because a plan's states are the plan's own."""
     judgement = examine(admitted.name, plan)
     verdict = judgement.verdict
-    if not verdict.bounded and admitted.verdict.bounded:
+    if not verdict.admitted and admitted.verdict.admitted:
         raise AssertionError(f"optimization made the state of {admitted.name} unbounded")
     unbounded = admitted.allowed_unbounded
     return AdmittedPlan(admitted.name, plan, verdict, judgement.methods, unbounded, _SEAL)
@@ -142,7 +143,7 @@ class _Judge:
                 yield self._kept("window", node)
             case Emit(kind="RSTREAM") if self.edges[node.input].internal:
                 reason = "rows of INTERNAL windows stay in the answer, and RSTREAM lists all of it again"
-                yield StateVerdict("rstream", stream_of(node), "none", reason)
+                yield StateVerdict("rstream", stream_of(node), Cause.NONE, reason)
             case Emit() if self._keeps_answer(node):
                 yield self._kept(node.kind.lower(), node.input)
 
@@ -163,18 +164,19 @@ class _Judge:
             if self.extents[member].bounded:
                 yield self._kept("join", member)
             elif chain is not None:
-                yield StateVerdict("join", stream_of(member), chain.cause, chain.reason)
+                cause = Cause(chain.cause)
+                yield StateVerdict("join", stream_of(member), cause, chain.reason, chain.assumes)
             else:
                 reasons = [self.extents[member].reason, purge.stuck.get(number, ""), failure]
                 said = "; ".join(reason for reason in reasons if reason)
-                yield StateVerdict("join", stream_of(member), "none", said)
+                yield StateVerdict("join", stream_of(member), Cause.NONE, said)
         if any(number in purge.chains for number in open_members):
             self.methods.joins[node] = purge
             for forgetting in purge.forgetting:
                 closing = purge.closings[forgetting.closing]
                 name = stream_of(node.members[closing.member])
-                cause = "constraint" if closing.below else closing.promise.cause
-                yield StateVerdict("punctuations", name, cause, forgetting.reason)
+                cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
+                yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
 
     def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
         how = {
@@ -186,14 +188,16 @@ class _Judge:
             name, size = stream_of(member), method.size(number)
             rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
             reason = f"{rows} for all of {name}: {how}"
-            yield StateVerdict("join", name, "values", reason)
+            yield StateVerdict("join", name, Cause.VALUES, reason)
 
     def _distinct(self, node: Distinct) -> StateVerdict:
         closing = None if self.extents[node].bounded else close_groups(node, self.edges)
         if closing is None:
             return self._kept("distinct", node)
         self.methods.groups[node] = closing
-        return StateVerdict("distinct", stream_of(node), closing.cause, closing.reason)
+        return StateVerdict(
+            "distinct", stream_of(node), Cause(closing.cause), closing.reason, closing.assumes
+        )
 
     def _aggregate(self, node: Aggregate) -> Iterator[StateVerdict]:
         extent = self.extents[node]
@@ -206,7 +210,9 @@ class _Judge:
         closing = close_groups(node, self.edges)
         if closing is not None:
             self.methods.groups[node] = closing
-            yield StateVerdict("aggregate", stream_of(node), closing.cause, closing.reason)
+            yield StateVerdict(
+                "aggregate", stream_of(node), Cause(closing.cause), closing.reason, closing.assumes
+            )
             return
         yield self._kept("aggregate", node)
         if rows:
@@ -221,7 +227,7 @@ class _Judge:
         if found is None:
             return None
         self.methods.checks.update(found.checks)
-        return StateVerdict("aggregate", stream_of(node.input), found.by, found.reason)
+        return StateVerdict("aggregate", stream_of(node.input), found.by, found.reason, found.assumes)
 
     def _keeps_rows(self, node: Aggregate) -> bool:
         """Whether an aggregate needs more than one accumulator per group."""
@@ -241,7 +247,17 @@ class _Judge:
     def _kept(self, operator: str, node: Node) -> StateVerdict:
         extent = self.extents[node]
         self.methods.checks.update(extent.checks)
-        return StateVerdict(operator, stream_of(node), extent.by, extent.reason)
+        return StateVerdict(operator, stream_of(node), extent.by, extent.reason, extent.assumes)
+
+
+def _waits(plan: Emit) -> tuple[Assumption, ...]:
+    """What must stay true for rows not to wait for ever before the first operator.
+
+    Rows wait until every stream has come to their time, for the answer at an instant needs the rows of all.
+    """
+    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
+    names = tuple(dict.fromkeys(scan.stream.name for scan in scans))
+    return (all_streams_go_on(names),) if len(names) > 1 else ()
 
 
 def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:

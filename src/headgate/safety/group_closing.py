@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project
 from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.assumption import Assumption, closes_values
 from headgate.safety.filled import filled_columns
 from headgate.safety.lineage import Lineage, lineage
 from headgate.safety.promise import Promise, not_null, promises_of
@@ -32,6 +33,7 @@ class GroupClosing:
     closings: tuple[Closing, ...]
     cause: str
     reason: str
+    assumes: tuple[Assumption, ...] = ()
     filled: Promise | None = None
     """That the columns of the promise are not NULL, where only that keeps NULL out of the groups."""
 
@@ -105,7 +107,10 @@ def _closing(
     names = ", ".join(keys)
     reason = f"a {thing} is forgotten when its {names} is closed on {' and '.join(words)}"
     cause = causes.pop() if len(causes) == 1 else "punctuation"
-    return GroupClosing(keys, tuple(closings), cause, reason)
+    assumes = tuple(
+        closes_values(behind.name, promise) for (promise, _), behind in zip(options, lineages, strict=True)
+    )
+    return GroupClosing(keys, tuple(closings), cause, reason, assumes)
 
 
 def _without_null(closing: GroupClosing, core: Node) -> GroupClosing:

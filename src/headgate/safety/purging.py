@@ -29,6 +29,7 @@ from functools import cached_property
 
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.assumption import Assumption, closes_values, comes_in_time, counters_values
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, promises_of, reference, unused_constraints
 from headgate.safety.punctuation.graph import Purge, purge
@@ -80,6 +81,7 @@ class Chain:
     closes_all: bool
     cause: str
     reason: str
+    assumes: tuple[Assumption, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Forgetting:
     reason: str
     lifespan: int | None = None
     """So many are remembered that nothing counters and no stored row needs."""
+    assumes: tuple[Assumption, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -279,6 +282,7 @@ class JoinStudy:
         numbers: Mapping[Scheme, int],
     ) -> Chain:
         steps, words, causes = [], [], set()
+        assumes: list[Assumption] = []
         for step in found.steps[:last]:
             closing = closings[numbers[step.scheme]]
             values = dict(step.values)
@@ -286,12 +290,14 @@ class JoinStudy:
             aged = self._aged(number, closing, at, closings)
             steps.append(ChainStep(numbers[step.scheme], at, aged))
             causes.add(closing.promise.cause if aged is None else "constraint")
+            relied = closing if aged is None else closings[aged]
+            assumes.append(closes_values(self.shown(relied.member), relied.promise))
             words.append(self._said(closing, [name for _, name in at], aged, closings))
         reason = f"a row of {self.shown(number)} is dropped when " + ", and then ".join(words)
         if last is not None:
             reason += " and has none left in its window"
         cause = causes.pop() if len(causes) == 1 else "punctuation"
-        return Chain(number, tuple(steps), last is None, cause, reason)
+        return Chain(number, tuple(steps), last is None, cause, reason, tuple(dict.fromkeys(assumes)))
 
     def _aged(
         self, number: int, closing: Closing, at: tuple[tuple[int, str], ...], closings: list[Closing]
@@ -351,7 +357,10 @@ class JoinStudy:
                 f"stored row needs are forgotten when {LIFESPAN:,} others have come; a row that needs one later "
                 "than that stays"
             )
-            return Forgetting(number, partners, (), reason, LIFESPAN)
+            assumes = tuple(
+                comes_in_time(self.shown(int(each)), name, LIFESPAN) for each in dict.fromkeys(counter.open)
+            )
+            return Forgetting(number, partners, (), reason, LIFESPAN, assumes)
         by = []
         for other in counter.by:
             theirs = closings[numbers[other]]
@@ -366,7 +375,8 @@ class JoinStudy:
             by.append((numbers[other], places))
         others = ", ".join(dict.fromkeys(self.shown(closings[each].member) for each, _ in by))
         reason = f"a value closed on {name} is forgotten when {others} is closed at it too"
-        return Forgetting(number, partners, tuple(by), reason)
+        assumed = counters_values(name, ", ".join(closing.columns), others)
+        return Forgetting(number, partners, tuple(by), reason, assumes=(assumed,))
 
     def _why_stuck(self, found: Purge) -> str:
         words = []

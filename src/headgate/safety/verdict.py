@@ -1,13 +1,33 @@
-"""Verdicts: for every state of every operator, whether it is bounded, by what, and why."""
+"""Verdicts: for every state of every operator, whether it is bounded, by what, why, and on which assumptions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Literal
 
 from headgate.safety.advice.edit import Fix
+from headgate.safety.assumption import Assumption
 
-CAUSES = ("window", "values", "punctuation", "constraint", "key", "finite", "none")
+Kind = Literal["bounded", "conditional", "refused"]
+
+
+class Cause(StrEnum):
+    """What bounds a state."""
+
+    WINDOW = "window"
+    """Rows leave by themselves: after a time, or when newer ones have come."""
+    TIME = "time"
+    """Event time moves on: no partner, or no row of the group, can come any more."""
+    VALUES = "values"
+    """Finitely many values are possible."""
+    PUNCTUATION = "punctuation"
+    KEY = "key"
+    CONSTRAINT = "constraint"
+    FINITE = "finite"
+    """A table is as large as it is."""
+    NONE = "none"
+    """Nothing does."""
 
 
 @dataclass(frozen=True)
@@ -16,43 +36,57 @@ class StateVerdict:
 
     operator: str
     stream: str
-    by: str
+    by: Cause
     reason: str
-
-    def __post_init__(self) -> None:
-        if self.by not in CAUSES:
-            raise ValueError(f"no such cause: {self.by}")
+    assumes: tuple[Assumption, ...] = ()
+    """What must stay true for it; nothing, if the bound holds whatever comes."""
 
     @property
     def bounded(self) -> bool:
-        return self.by != "none"
+        """Whether something bounds it, be it on assumptions."""
+        return self.by is not Cause.NONE
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "operator": self.operator,
             "stream": self.stream,
             "bounded": self.bounded,
-            "by": self.by,
+            "by": str(self.by),
             "reason": self.reason,
         }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A query's verdict: bounded exactly if all of its states are."""
+    """A query's verdict: refused if a state is not bounded, conditional if the bounds rest on assumptions."""
 
     query: str
     states: tuple[StateVerdict, ...]
     plan: str = "single"
     """How the query joins: mjoin, tree or single."""
+    waits: tuple[Assumption, ...] = ()
+    """What must stay true for rows not to pile up before the first operator."""
     fixes: tuple[Fix, ...] = ()
     """For a refused query, edits that the gate would admit."""
     plan_note: str = ""
     """Why the plan is as it is, if there is something to say."""
 
     @property
-    def bounded(self) -> bool:
+    def kind(self) -> Kind:
+        if not self.admitted:
+            return "refused"
+        return "conditional" if self.assumes else "bounded"
+
+    @property
+    def admitted(self) -> bool:
+        """Whether something bounds every state."""
         return all(state.bounded for state in self.states)
+
+    @property
+    def assumes(self) -> tuple[Assumption, ...]:
+        """What must stay true for the bounds to hold, each once."""
+        found = [each for state in self.states for each in state.assumes]
+        return tuple(dict.fromkeys((*found, *self.waits)))
 
     @property
     def unbounded(self) -> tuple[StateVerdict, ...]:
@@ -61,7 +95,8 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.query,
-            "verdict": "bounded" if self.bounded else "unbounded",
+            "verdict": self.kind,
+            "assumes": [each.as_dict() for each in self.assumes],
             "states": [state.as_dict() for state in self.states],
             "fixes": [fix.as_dict() for fix in self.fixes],
             "plan": self.plan,

@@ -1,0 +1,79 @@
+"""Assumptions: what must stay true for a state to stay bounded, where a proof cannot say it.
+
+A window bounds a state whatever comes. A promise bounds it only as long as the data goes on: closings have to come,
+an order has to rise, a partner has to arrive. Each such sentence is said, with what happens if it is not so, and with
+the metric in which that shows while the query runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.safety.promise import Promise
+
+STATE_ROWS = "state_rows"
+"""Of the operator, in `metrics.json` under `operators`."""
+WAITING_ROWS = "waiting_rows"
+"""Rows that have come and that the clock has not passed yet."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A sentence that must stay true, what happens otherwise, and the metric that shows it."""
+
+    sentence: str
+    otherwise: str
+    metric: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"sentence": self.sentence, "otherwise": self.otherwise, "metric": self.metric}
+
+
+def closes_values(name: str, promise: Promise) -> Assumption:
+    """That what a promise of `name` says goes on being said, so that values do not stay open."""
+    columns = ", ".join(promise.columns)
+    match promise.cause:
+        case "key":
+            sentence = f"for every value of {columns} that others bring, {name} brings its row"
+            otherwise = f"what waits for a row of {name} that never comes stays"
+        case "reference":
+            sentence = f"rows of {name} keep coming"
+            otherwise = f"what counts rows of {name} until a partner is overdue stays"
+        case "constraint" if promise.ordered:
+            sentence = f"{columns} of {name} goes on rising"
+            otherwise = f"while {name} stays at one value or brings no rows, nothing is dropped"
+        case "constraint":
+            sentence = f"{columns} of {name} goes on to other values"
+            otherwise = f"while {name} stays at one value or brings no rows, nothing is dropped"
+        case _:
+            sentence = f"{name} closes every value of {columns} sooner or later"
+            otherwise = "what waits for a value that is never closed stays"
+    return Assumption(sentence, otherwise, STATE_ROWS)
+
+
+def counters_values(name: str, columns: str, by: str) -> Assumption:
+    """That values closed on one input are closed on the others too, so that they can be forgotten."""
+    return Assumption(
+        f"what {name} has closed, {by} closes too",
+        f"a closed value of {columns} is remembered until then",
+        STATE_ROWS,
+    )
+
+
+def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:
+    """That no row comes for a value whose closing has been forgotten."""
+    return Assumption(
+        f"a row of {name} comes before {closing} has closed {lifespan:,} other values since it closed the row's own",
+        "a row that comes later than that stays for good",
+        STATE_ROWS,
+    )
+
+
+def all_streams_go_on(names: tuple[str, ...]) -> Assumption:
+    """That none of several streams falls silent: the clock is that of the slowest."""
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    return Assumption(
+        f"rows of {listed} keep coming",
+        "while one of them is silent, rows of the others wait for it",
+        WAITING_ROWS,
+    )
