@@ -1,4 +1,4 @@
-"""INTERNAL windows bound what operators keep, but not an answer that is listed again and again."""
+"""INTERNAL windows bound what operators keep, but not an answer that is listed again, nor what is built on it."""
 
 from __future__ import annotations
 
@@ -25,3 +25,40 @@ def test_rstream_over_internal_windows_is_refused(query: str, bounded: bool) -> 
     found = Session().sql(STREAM + query)
     assert found is not None
     assert found.check().admitted == bounded
+
+
+COUNTS = "(SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k) x"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT ISTREAM(x.n, b.k) FROM {COUNTS}, s [RANGE 1 MINUTE] b WHERE x.k = b.k",
+        f"SELECT ISTREAM(x.n) FROM {COUNTS}, {COUNTS[:-1]}y WHERE x.k = y.k",
+        f"SELECT n, COUNT(*) AS m FROM {COUNTS} GROUP BY n",
+        f"SELECT COUNT(DISTINCT n) AS m FROM {COUNTS}",
+        f"SELECT MEDIAN(n) AS m FROM {COUNTS}",
+        "SELECT RSTREAM(k, COUNT(*)) FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k",
+        "SELECT RSTREAM(COUNT(*)) FROM s [ROWS 5 INTERNAL]",
+    ],
+)
+def test_what_an_aggregate_over_internal_windows_has_said_stays(query: str) -> None:
+    found = Session().sql(STREAM + query)
+    assert found is not None
+    assert found.check().kind == "refused"
+    assert any("stays" in state.reason for state in found.check().unbounded)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k",
+        f"SELECT MAX(n) AS m, COUNT(*) AS c FROM {COUNTS}",
+        f"SELECT k, n FROM {COUNTS} [RANGE 10 SECONDS]",
+        f"SELECT x.n, b.k FROM {COUNTS} [RANGE 10 SECONDS], s [RANGE 1 MINUTE] b WHERE x.k = b.k",
+    ],
+)
+def test_what_needs_none_of_it_is_admitted(query: str) -> None:
+    found = Session().sql(STREAM + query)
+    assert found is not None
+    assert found.check().kind == "bounded", found.check()

@@ -55,16 +55,36 @@ def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge]) -> Exten
     """The extent of every edge of a plan.
 
     Sound because live rows are counted per operator: a bounded number of live input rows gives a bounded number
-    of live output rows for every operator here. A join needs less: see `_of_purged_join`.
+    of live output rows for every operator here. A join needs less: see `_of_purged_join`. Where rows never die, no
+    window bounds them, whatever bounds the rows below: see `_never_dying`.
     """
     found: dict[Node, Extent] = {}
     for node in reversed(list(plan.walk())):
         inputs = [found[each] for each in node.inputs]
+        extent = _extent(node, inputs)
         if isinstance(node, Join):
-            found[node] = _of_purged_join(node, inputs, edges, purges[node]) or _extent(node, inputs)
-        else:
-            found[node] = _extent(node, inputs)
+            extent = _of_purged_join(node, inputs, edges, purges[node]) or extent
+        found[node] = _never_dying(node, edges, extent)
     return found
+
+
+def _never_dying(node: Node, edges: Edges, extent: Extent) -> Extent:
+    """The extent of an edge as its update pattern allows it: rows that never die are bounded by no window.
+
+    So it is above an aggregate over INTERNAL windows: its groups leave with their rows, or there are few of them, but
+    each value that it has said stays.
+    """
+    edge = edges[node]
+    if max(edge.pattern, edge.expiry) != Pattern.MON:
+        return extent
+    if extent.by is not Cause.WINDOW and not isinstance(node, Aggregate):
+        return extent
+    return Extent(Cause.NONE, "what was said over INTERNAL windows stays, so every row of it does")
+
+
+def groups_of(node: Aggregate, below: Extent) -> Extent:
+    """Why the groups of an aggregate are bounded in number, given the extent of its input."""
+    return _extent(node, [below])
 
 
 def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: JoinPurge) -> Extent | None:

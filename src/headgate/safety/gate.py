@@ -26,7 +26,7 @@ from headgate.plan.nodes import (
 from headgate.plan.patterns import Edges, Pattern, label
 from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
-from headgate.safety.extent import Extents, by_values, measure
+from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
 from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
@@ -200,10 +200,10 @@ class _Judge:
         )
 
     def _aggregate(self, node: Aggregate) -> Iterator[StateVerdict]:
-        extent = self.extents[node]
+        groups = groups_of(node, self.extents[node.input])
         rows = self._keeps_rows(node)
-        if extent.bounded and (not rows or self.extents[node.input].bounded):
-            yield self._kept("aggregate", node)
+        if groups.bounded and (not rows or self.extents[node.input].bounded):
+            yield self._state("aggregate", node, groups)
             if rows:
                 yield self._kept("aggregate", node.input)
             return
@@ -214,7 +214,7 @@ class _Judge:
                 "aggregate", stream_of(node), Cause(closing.cause), closing.reason, closing.assumes
             )
             return
-        yield self._kept("aggregate", node)
+        yield self._state("aggregate", node, groups)
         if rows:
             yield self._rows_by_values(node) or self._kept("aggregate", node.input)
 
@@ -245,7 +245,9 @@ class _Judge:
         return self.edges[node.input].pattern != Pattern.MON and not is_aggregate(node.input)
 
     def _kept(self, operator: str, node: Node) -> StateVerdict:
-        extent = self.extents[node]
+        return self._state(operator, node, self.extents[node])
+
+    def _state(self, operator: str, node: Node, extent: Extent) -> StateVerdict:
         self.methods.checks.update(extent.checks)
         return StateVerdict(operator, stream_of(node), extent.by, extent.reason, extent.assumes)
 
