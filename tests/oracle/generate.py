@@ -177,7 +177,7 @@ def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
     text = core.sql(inner_kind)
     first = f"CREATE QUERY first AS {text};\n" if named else ""
     source = "first" if named else f"({text})"
-    window = 100 if monotone else 80 if inner_kind else 0
+    window = 50 if monotone else 80 if inner_kind else 0
     item = author.derived_item(source, core.columns(), window=window)
     items = [item] if alone else [item, author.stream_item()]
     if monotone:

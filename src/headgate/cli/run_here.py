@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from headgate.cli.assumption_warnings import AssumptionWarnings
 from headgate.cli.live_view import instant
 from headgate.cli.showing import Showing, summary_table
 from headgate.runtime.board import Board
@@ -29,7 +30,7 @@ def run_here(
     overwrite: bool,
 ) -> None:
     """Runs queries to the end of their input."""
-    from headgate.runtime.local.files import metrics_of, run_to_folder
+    from headgate.runtime.local.files import run_to_folder
     from headgate.runtime.sources import RejectPolicy
 
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
@@ -42,21 +43,27 @@ def run_here(
         console.print(
             f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever"
         )
-    board, total = Board(), sum(source.total_bytes for source in sources)
+    warnings = AssumptionWarnings(console)
+    board, total = Board(warnings.note), sum(source.total_bytes for source in sources)
     bar = _bar(console, total)
     with showing.serving(board, console), nullcontext() if showing.quiet else bar:
         task = bar.add_task("running", total=total or None, detail="")
 
         def on_progress(step: Step) -> None:
-            for state in prepared.states.values():
-                board.put(metrics_of(state))
             detail = (
                 f"{step.rows:,} rows  {instant(step.clock)}  state {step.state_rows:,} rows, "
                 f"{step.state_bytes / 1e6:,.1f} MB"
             )
             bar.update(task, completed=sum(source.bytes_read for source in sources), detail=detail)
 
-        summary = run_to_folder(prepared, sources, output, overwrite=overwrite, on_progress=on_progress)
+        summary = run_to_folder(
+            prepared,
+            sources,
+            output,
+            overwrite=overwrite,
+            on_progress=on_progress,
+            on_metrics=board.put,
+        )
     if not showing.quiet:
         console.print(summary_table(summary, output, unbounded))
 

@@ -12,6 +12,7 @@ from headgate.kernels.emit import Emit
 from headgate.kernels.kernel import Kernel
 from headgate.model.schema import Column
 from headgate.plan.nodes import Node
+from headgate.safety.assumption import Assumption
 from headgate.safety.promise import Promise
 
 
@@ -56,6 +57,12 @@ class OperatorGraph:
     """The select list, in order."""
     allowed_unbounded: bool = False
     """The user let it run although its state is not proven bounded; shown wherever the query is."""
+    verdict: str = "bounded"
+    """The kind of the gate's verdict."""
+    assumes: tuple[Assumption, ...] = ()
+    """What must stay true for the state to stay bounded."""
+    settles: int = 0
+    """The length of the longest window: what is in windows has its full size after that."""
     promises: tuple[Promise, ...] = ()
     """What streams have promised and operators rely on: rows that break it are late."""
     places: Mapping[Node, int] = field(default_factory=dict, repr=False)

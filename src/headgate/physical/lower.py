@@ -84,6 +84,9 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         emit=lowering.emit_kernel(root),
         columns=tuple(root.input.schema),
         allowed_unbounded=admitted.allowed_unbounded,
+        verdict=admitted.verdict.kind,
+        assumes=admitted.verdict.assumes,
+        settles=max((n.window.length or 0 for n in root.walk() if isinstance(n, Window)), default=0),
         promises=tuple(dict.fromkeys(lowering.promises)),
         places=dict(lowering.places),
     )

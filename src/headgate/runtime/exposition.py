@@ -97,6 +97,11 @@ def _unbounded(metrics: Metrics) -> Iterator[Sample]:
     yield {}, int(bool(metrics["allowed_unbounded"]))
 
 
+def _assumptions(metrics: Metrics) -> Iterator[Sample]:
+    for each in metrics.get("assumes") or ():
+        yield {"assumption": str(each["sentence"])}, int(bool(each["in_doubt"]))
+
+
 FAMILIES = (
     Family("headgate_query_info", "gauge", "A query of this run; always 1.", _info),
     Family(
@@ -104,6 +109,12 @@ FAMILIES = (
         "gauge",
         "1 if the query runs although its state is not proven bounded.",
         _unbounded,
+    ),
+    Family(
+        "headgate_assumption_in_doubt",
+        "gauge",
+        "1 while rows pile up that should leave if what a conditional verdict assumes were so.",
+        _assumptions,
     ),
     Family("headgate_rows_in_total", "counter", "Rows read.", _plain("rows_in")),
     Family("headgate_rows_out_total", "counter", "Rows written.", _plain("rows_out")),

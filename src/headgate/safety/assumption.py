@@ -51,15 +51,6 @@ def closes_values(name: str, promise: Promise) -> Assumption:
     return Assumption(sentence, otherwise, STATE_ROWS)
 
 
-def counters_values(name: str, columns: str, by: str) -> Assumption:
-    """That values closed on one input are closed on the others too, so that they can be forgotten."""
-    return Assumption(
-        f"what {name} has closed, {by} closes too",
-        f"a closed value of {columns} is remembered until then",
-        STATE_ROWS,
-    )
-
-
 def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:
     """That no row comes for a value whose closing has been forgotten."""
     return Assumption(

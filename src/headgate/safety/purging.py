@@ -29,7 +29,7 @@ from functools import cached_property
 
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
-from headgate.safety.assumption import Assumption, closes_values, comes_in_time, counters_values
+from headgate.safety.assumption import Assumption, closes_values, comes_in_time
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, promises_of, reference, unused_constraints
 from headgate.safety.punctuation.graph import Purge, purge
@@ -375,8 +375,9 @@ class JoinStudy:
             by.append((numbers[other], places))
         others = ", ".join(dict.fromkeys(self.shown(closings[each].member) for each, _ in by))
         reason = f"a value closed on {name} is forgotten when {others} is closed at it too"
-        assumed = counters_values(name, ", ".join(closing.columns), others)
-        return Forgetting(number, partners, tuple(by), reason, assumes=(assumed,))
+        counters = [closings[each] for each, _ in by]
+        assumes = tuple(closes_values(self.shown(each.member), each.promise) for each in counters)
+        return Forgetting(number, partners, tuple(by), reason, assumes=assumes)
 
     def _why_stuck(self, found: Purge) -> str:
         words = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.model.time import BEGINNING
+from headgate.runtime.growth import with_assumptions
 from headgate.runtime.local.engine import LocalRun, Progress
 from headgate.runtime.output import OutputFolder, arrow_schema, as_declared, to_arrow
 from headgate.runtime.query import QueryState
@@ -32,8 +33,12 @@ def run_to_folder(
     *,
     overwrite: bool,
     on_progress: Callable[[Progress], None],
+    on_metrics: Callable[[Mapping[str, Any]], None] = lambda metrics: None,
 ) -> RunSummary:
-    """Runs to the end and writes every query's rows and metrics, and late rows, under a folder."""
+    """Runs to the end and writes every query's rows and metrics, and late rows, under a folder.
+
+    After each step `on_metrics` is told the metrics of every query.
+    """
     schemas = {
         query.graph.query: arrow_schema(query.graph.columns, change_log=query.graph.is_change_log)
         for query in run.queries
@@ -52,16 +57,27 @@ def run_to_folder(
         def on_late(query: str, stream: str, frame: pl.DataFrame) -> None:
             output.append_late(stream, query, as_declared(frame, late_schemas[stream]))
 
-        run.run(on_output, on_late, on_progress)
-        metrics = {name: metrics_of(state) for name, state in run.states.items()}
+        metrics: dict[str, dict[str, Any]] = {}
+
+        def measure() -> None:
+            for name, state in run.states.items():
+                metrics[name] = metrics_of(state, metrics.get(name, {}))
+                on_metrics(metrics[name])
+
+        def after_step(progress: Progress) -> None:
+            measure()
+            on_progress(progress)
+
+        run.run(on_output, on_late, after_step)
+        measure()
         for name, found in metrics.items():
             output.write_json(name, "metrics.json", found)
     return RunSummary(metrics, sum(source.rejected_rows for source in sources))
 
 
-def metrics_of(state: QueryState) -> dict[str, Any]:
-    """A query's metrics as `metrics.json` has them."""
-    return {
+def metrics_of(state: QueryState, before: Mapping[str, Any]) -> dict[str, Any]:
+    """A query's metrics as `metrics.json` has them; `before` are those of an earlier step."""
+    found = {
         "query": state.graph.query,
         "output": state.graph.output,
         "engine": "local",
@@ -69,3 +85,4 @@ def metrics_of(state: QueryState) -> dict[str, Any]:
         **state.metrics.as_dict(),
         "clock": None if state.clock == BEGINNING else state.clock,
     }
+    return with_assumptions(found, before, state.graph)

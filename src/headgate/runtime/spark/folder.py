@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from headgate.model.errors import InputError
+from headgate.runtime.growth import with_assumptions
 from headgate.runtime.output import (
     LATE,
     arrow_schema,
@@ -225,7 +226,8 @@ class QueryFolder:
         before = self.last_metrics()
         # Without a row for any shard nothing is reported; bad rows there may be all the same.
         found = summed(self.stage, reports, before) if reports or not before else before
-        return {**found, "batches": batch + 1, "rejected_rows": self.aside.count()}
+        noted = with_assumptions(found, before, self.stage.graph)
+        return {**noted, "batches": batch + 1, "rejected_rows": self.aside.count()}
 
 
 def publish(staging: Path, output: Path, *, overwrite: bool) -> None:
