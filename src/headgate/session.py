@@ -43,11 +43,11 @@ from headgate.safety.join_graph import join_graphs
 from headgate.safety.join_plans import JoinPlans, join_plans
 from headgate.safety.punctuation.plans import Cost
 from headgate.safety.verdict import Verdict
-from headgate.safety.witness import find_adversary, why_none
+from headgate.safety.witness import find_adversaries, why_none
 
 if TYPE_CHECKING:
     from headgate.runtime.local.data import Result
-    from headgate.runtime.local.witnessing import Shown
+    from headgate.runtime.local.witnessing import NotShown, Shown
     from headgate.runtime.local.workspace import LocalWorkspace
     from headgate.runtime.spark.workspace import SparkWorkspace
 
@@ -289,19 +289,42 @@ class Query:
     def witness(self, count: int) -> Shown | None:
         """For a refused query, `count` rows that any correct algorithm must remember, and how state grows with them.
 
-        None if the query is admitted, or if no such rows are known.
+        None if the query is admitted, or if no such rows are known. All rows have been played: they keep the promises
+        of their streams, they change answers to come, and they are kept.
         """
-        if self.judged.admitted:
-            return None
-        from headgate.runtime.local.witnessing import play
+        from headgate.runtime.local.witnessing import NotShown
 
-        adversary = find_adversary(self.plan, count)
-        return None if adversary is None else play(adversary, self.bound, self.optimized, self.catalog)
+        found = self._witnessed(count)
+        return None if isinstance(found, NotShown) else found
 
     @property
     def no_witness(self) -> str:
         """Why a refused query has no witness, in words."""
-        return f"none is known for this query: {why_none(self.plan)}"
+        from headgate.runtime.local.witnessing import NotShown
+
+        found = self._witnessed(1)
+        reason = found.reason if isinstance(found, NotShown) else "there are too many rows to play"
+        return f"no rows are known that show it for this query: {reason}"
+
+    def _witnessed(self, count: int) -> Shown | NotShown:
+        from headgate.runtime.local.witnessing import TRIAL_SIZES, NotShown, Shown, play, try_out
+
+        if self.judged.admitted:
+            return NotShown("it is admitted")
+        stage = (self.bound, self.optimized)
+        refuted: NotShown | None = None
+        for size in TRIAL_SIZES:
+            for trial in find_adversaries(self.plan, size):
+                failed = try_out(trial, *stage)
+                if failed is not None:
+                    refuted = refuted or failed
+                    continue
+                for adversary in find_adversaries(self.plan, count):
+                    found = play(adversary, *stage) if adversary.resembles(trial) else None
+                    if isinstance(found, Shown):
+                        return found
+                    refuted = refuted or found
+        return refuted or NotShown(why_none(self.plan))
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:

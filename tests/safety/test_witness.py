@@ -117,7 +117,7 @@ def test_where_none_is_known_none_is_shown(name: str) -> None:
     query = asked(NONE_KNOWN[name]).queries[0]
     assert not query.check().admitted
     assert query.witness(10) is None
-    assert query.no_witness.startswith("none is known for this query: ")
+    assert query.no_witness.startswith("no rows are known that show it for this query: ")
 
 
 PROMISED = """

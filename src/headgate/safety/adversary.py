@@ -30,3 +30,7 @@ class Adversary:
     def bits(self, count: int) -> int:
         """How many bits any correct algorithm needs after `count` of the rows."""
         return math.floor(math.log2(math.comb(count, count // 2))) if self.one_size else count
+
+    def resembles(self, other: Adversary) -> bool:
+        """Whether the other one proves the same thing with another number of rows."""
+        return (self.stream, self.one_size, self.reason) == (other.stream, other.one_size, other.reason)

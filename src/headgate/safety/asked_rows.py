@@ -6,7 +6,8 @@ NOT EXISTS (b)     b has brought some of the keys 1, 2, 3, …; a row of a with 
 
 So the state after b has to tell all sets of keys apart. The same holds for the left side where a row of the right
 brings its rows into the answer or takes them out, and for the unwindowed input of a join whatever window the others
-have. The streams must make no promises: what they could promise is not played here.
+have. No stream may promise anything about the columns in question: what has been promised is not said here. Whether
+the rows pass the query's conditions shows when they are played.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from headgate.plan.nodes import (
     Node,
     Project,
     SemiJoin,
-    StreamScan,
 )
 from headgate.plan.patterns import Pattern, label
 from headgate.safety.adversary import Adversary, Values
 from headgate.safety.lineage import Lineage, lineage
+from headgate.safety.promise import closes_within
 from headgate.safety.stuck_rows import value_of
 
 _FAR = 1_000_000_000
@@ -48,18 +49,16 @@ class _Asking:
 
 def find_asked_rows(plan: Emit, count: int) -> Adversary | None:
     """An adversary with `count` rows against an operator right below projections; None if none is known."""
-    if any(_promises(node) for node in plan.walk() if isinstance(node, StreamScan)):
-        return None
     node: Node = plan.input
-    while isinstance(node, (Project, Distinct)):
+    while isinstance(node, (Project, Distinct, Filter)):
         node = node.input
-    if any(isinstance(each, Filter) for each in node.walk()):
-        return None
     if isinstance(node, Aggregate):
         swept = _swept(node, count)
         if swept is not None:
             return swept
     for asking in _askings(node, plan):
+        if any(closes_within(each.scan.stream, names) for each, names in (asking.asked, *asking.askers)):
+            continue
         rows = [_row(*asking.asked, number) for number in range(1, count + 1)]
         probes = [
             [(behind.scan.stream.name, _row(behind, names, number)) for behind, names in asking.askers]
@@ -78,18 +77,6 @@ def find_asked_rows(plan: Emit, count: int) -> Adversary | None:
     return None
 
 
-def _promises(scan: StreamScan) -> bool:
-    stream = scan.stream
-    return bool(
-        stream.keys
-        or stream.punctuations
-        or stream.checks
-        or stream.ordered
-        or stream.clustered
-        or stream.references
-    )
-
-
 def _askings(node: Node, plan: Emit) -> Iterator[_Asking]:
     match node:
         case SemiJoin() | Negation() if node.keys and not node.residual:
@@ -102,7 +89,7 @@ def _askings(node: Node, plan: Emit) -> Iterator[_Asking]:
         case Join() if node.equalities and not node.residual:
             yield from _joined(node, plan)
         case Aggregate() if not node.keys:
-            yield from _counted(node)
+            yield from _counted(node, plan)
 
 
 def _pairs(
@@ -137,8 +124,11 @@ def _joined(node: Join, plan: Emit) -> Iterator[_Asking]:
             )
 
 
-def _counted(node: Aggregate) -> Iterator[_Asking]:
+def _counted(node: Aggregate, plan: Emit) -> Iterator[_Asking]:
     """COUNT(DISTINCT …): a value counts if it has not come before."""
+    edge = label(plan)[node.input]
+    if max(edge.pattern, edge.expiry) != Pattern.MON:
+        return
     for call in node.calls:
         if call.distinct and call.argument is not None and call.function == "COUNT":
             behind = _behind(node.input, [call.argument])
@@ -159,6 +149,8 @@ def _swept(node: Aggregate, count: int) -> Adversary | None:
         if not types.is_integer(dtype) or dtype.bit_width < _LEAST_BITS:
             continue
         sweep = [*([_FAR] * (count + 1)), *([-_FAR] * (2 * count + 2))]
+        if closes_within(found.scan.stream, [name]):
+            continue
         stream = found.scan.stream.name
         return Adversary(
             stream,

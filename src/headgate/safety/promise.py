@@ -106,6 +106,19 @@ def reference(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> Ref
     return None
 
 
+def closes_within(stream: StreamDef, columns: Iterable[str]) -> bool:
+    """Whether a promise of a stream other than a CHECK speaks of some of these columns alone.
+
+    Then rows that keep it may still show less than it forbids, because what it closes need not have been closed.
+    """
+    promised = [*stream.keys, *(each.columns for each in stream.punctuations)]
+    promised += [each.columns[:1] for each in stream.ordered if each.within != AUTO]
+    promised += [each.columns for each in stream.clustered if each.within != AUTO]
+    promised += [each.columns for each in stream.references if each.within != AUTO]
+    known = frozenset(columns)
+    return any(known.issuperset(names) for names in promised)
+
+
 def checks_of(stream: StreamDef) -> tuple[Promise, ...]:
     """The CHECKs of a stream."""
     return tuple(Promise(stream.name, (), check, "check") for check in stream.checks)

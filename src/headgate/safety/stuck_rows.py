@@ -84,6 +84,9 @@ class _Script:
     def row(self, name: str, row: Row, fresh: int = 0) -> Values | None:
         """The columns of a stream's row; `fresh` takes the place of the value that nothing else has."""
         behind = self.behind[int(name)]
+        if not row.keys() <= behind.columns.keys():
+            # An expression is joined on: which values its columns take for it is not worked out.
+            return None
         flags = dict.fromkeys(self._flags(name), False)
         unique = {column: fresh or max(row.values()) for key in behind.scan.stream.keys for column in key}
         values = unique | {behind.columns[column]: value or fresh for column, value in row.items()}

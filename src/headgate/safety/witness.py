@@ -1,34 +1,40 @@
 """Witness: for a refused query, rows of its own streams that every correct algorithm has to remember.
 
 The lemmas of the Memory document's appendix give the rows (`values.witness`); this says for which part of a plan they
-speak, and turns their codes back into values of columns. They hold for streams that promise nothing: where a
-stream has a key or punctuations, the proof is that of the Punctuation document (`stuck_rows`). Negations, and joins
-with windows, ask for rows that came before in a simpler way (`asked_rows`).
+speak, and turns their codes back into values of columns. They hold where no stream promises anything about the
+columns in question; where a join waits for keys or punctuations, the proof is that of the Punctuation document
+(`stuck_rows`). Negations, and joins with windows, ask for rows that came before in a simpler way (`asked_rows`).
+What is found here is a claim. It counts once its rows have been played, because only then it is known that they keep
+all promises of their streams and pass all conditions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+from sqlglot import exp
+
+from headgate.model.scalar import Scalar
 from headgate.plan.nodes import (
     Aggregate,
-    Difference,
     Distinct,
     Emit,
     Filter,
-    Negation,
     Node,
     Project,
-    SemiJoin,
     StreamScan,
+    TableJoin,
     Window,
 )
 from headgate.safety.adversary import Adversary, Values
 from headgate.safety.asked_rows import find_asked_rows
 from headgate.safety.block import Block, flatten
+from headgate.safety.constants import constant
+from headgate.safety.promise import closes_within
 from headgate.safety.stuck_rows import find_stuck_rows
 from headgate.safety.translation import NotAComparisonError, Translated, translate
 from headgate.safety.values.answers import Row
@@ -42,40 +48,49 @@ from headgate.safety.values.witness import build_witness
 _EPOCH = date(1970, 1, 1)
 
 
-def find_adversary(plan: Emit, count: int) -> Adversary | None:
-    """An adversary with `count` rows against a refused plan; None if none is known."""
-    return _by_values(plan, count) or find_stuck_rows(plan, count) or find_asked_rows(plan, count)
+def find_adversaries(plan: Emit, count: int) -> Iterator[Adversary]:
+    """Adversaries with `count` rows against a refused plan, the most likely one first; each has yet to be played."""
+    for find in (_by_values, find_stuck_rows, find_asked_rows):
+        found = find(plan, count)
+        if found is not None:
+            yield found
 
 
 def why_none(plan: Emit) -> str:
     """Why no rows are known that prove a refusal, as far as the query's shape says so."""
-    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
-    names = [scan.stream.name for scan in scans]
-    promised = sorted({s.stream.name for s in scans if s.stream.keys or s.stream.punctuations})
-    if promised and len(set(names)) < len(names):
-        return f"{', '.join(promised)} makes promises and is read twice: a row of it speaks for the other reading too"
-    if promised and any(
-        isinstance(node, (Negation, SemiJoin, Difference, Aggregate)) for node in plan.walk()
-    ):
-        return f"{', '.join(promised)} makes promises, and the proof with promises is one for joins alone"
-    if any(isinstance(node, Aggregate) for node in plan.walk()):
-        return "the proof is one for groups and counts of values, and other answers need not change by a row"
-    if any(isinstance(node, Window) and node.window.partition for node in plan.walk()):
-        return "the last rows of each value replace one another, which no proof here speaks of"
-    if any(isinstance(node, Filter) for node in plan.walk()):
-        return "rows would have to pass conditions that are not comparisons of columns and constants"
-    return "the query's shape is none that the proofs speak of"
+    nodes = list(plan.walk())
+    scans = {node.stream.name: node.stream for node in nodes if isinstance(node, StreamScan)}
+    promising = [name for name, stream in scans.items() if closes_within(stream, _names(stream))]
+    if promising:
+        verb = "makes" if len(promising) == 1 else "make"
+        return f"{', '.join(promising)} {verb} promises, and rows that go with all of them have not been worked out"
+    if any(isinstance(node, TableJoin) for node in nodes):
+        return "which rows matter depends on what is in a table"
+    if any(isinstance(node, Window) and node.window.partition for node in nodes):
+        return "newer rows replace the older ones of their value"
+    if any(isinstance(node, Aggregate) for node in nodes):
+        return "what it computes need not change with every row"
+    return "it has a form for which no such rows have been worked out"
+
+
+def _names(stream: StreamDef) -> list[str]:
+    return [column.name for column in stream.columns]
 
 
 def _by_values(plan: Emit, count: int) -> Adversary | None:
     core, outputs, distinct, grouped = _asked(plan.input)
     block = flatten(core, windows=False, distinct=distinct)
-    if block is None or any(scan.stream.keys or scan.stream.punctuations for scan in block.scans):
+    if block is None:
         return None
-    scalars = tuple(block.outputs[name] for name in outputs if name in block.outputs)
+    # Of an expression the answer tells its column only if different values give different ones. A failure of the
+    # query without the others is one of the query with them: more in the answer tells more apart.
+    asked = (block.outputs[name] for name in outputs if name in block.outputs)
+    scalars = tuple(scalar for scalar in asked if is_one_to_one(scalar))
     try:
         translated = translate(block, scalars, checks=True)
     except NotAComparisonError:
+        return None
+    if any(closes_within(scan.stream, _mentioned(scan, block, scalars)) for scan in block.scans):
         return None
     query = translated.query.projecting(translated.projection(scalars), distinct=distinct)
     failure = _failure(query, grouped=grouped)
@@ -97,6 +112,28 @@ def _by_values(plan: Emit, count: int) -> Adversary | None:
         found.one_size,
         str(failure),
     )
+
+
+def _mentioned(scan: StreamScan, block: Block, asked: Iterable[Scalar]) -> frozenset[str]:
+    """The columns of a stream that conditions and what is asked for speak of."""
+    names = {name for scalar in (*block.predicates, *asked) for name in scalar.columns & scan.names}
+    return frozenset(name[len(scan.name) + 1 :] for name in names)
+
+
+def is_one_to_one(scalar: Scalar) -> bool:
+    """Whether a scalar has another value for each value of its one column."""
+    node = scalar.expression
+    while not isinstance(node, exp.Column):
+        match node:
+            case exp.Paren() | exp.Neg():
+                node = node.this
+            case exp.Add() | exp.Sub() if constant(node.expression) is not None:
+                node = node.this
+            case exp.Add() | exp.Sub() if constant(node.this) is not None:
+                node = node.expression
+            case _:
+                return False
+    return not pa.types.is_floating(scalar.type)
 
 
 def _asked(node: Node) -> tuple[Node, tuple[str, ...], bool, bool]:

@@ -1,31 +1,58 @@
-"""Plays an adversary's rows to the local engine: they are real rows, and they are really kept."""
+"""Plays an adversary's rows to the local engine before anybody is told of them: no row, no proof.
+
+An adversary claims that any part of its rows may have come, and that the answers to come tell all parts apart. So
+three things are tried, and where one fails nothing is shown:
+
+* the rows keep every promise of their streams, with all of the rows before the asking ones and with none;
+* parts of the rows that differ are answered differently by the row that asks, parts of equal size too, so that a mere
+  count does not pass for a memory; and every row makes a difference to the row that asks for it;
+* what is kept grows with the rows, from each quarter of them to the next: state that stops growing proves nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from headgate.kernels.emit import TIME
 from headgate.model.errors import HeadgateError, InputError
+from headgate.model.schema import Column
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
-from headgate.plan.catalog import Catalog, StreamDef
-from headgate.plan.nodes import StreamScan
-from headgate.runtime.local.workspace import LocalWorkspace
+from headgate.plan.catalog import StreamDef
+from headgate.plan.nodes import StreamScan, Window
+from headgate.runtime.local.data import frame_of
+from headgate.runtime.local.engine import LocalRun, RunnableQuery, static_table
+from headgate.runtime.local.promise_audit import PLACE, broken_promise
+from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.output import safe_name
+from headgate.runtime.query import Metrics
 from headgate.safety.adversary import Adversary, Values
+from headgate.safety.stuck_rows import value_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-STEP = timedelta(seconds=1)
+_START_AT = (START - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+SECOND = 1_000_000
+LONGEST = 3_000 * 365 * 86_400 * SECOND
+"""The calendar ends; rows that would be played beyond it are not played."""
 PARTS = 4
+TRIAL_SIZES = (64, 24)
+"""So many rows are tried out, whatever number is to be shown: of few rows a growing state says little."""
+_UNIQUE = 2_000_003
+_ALLOWANCE = 8
+"""Of so many rows one may be out of order, if its stream allows that many."""
 
-History = Sequence[tuple[str, Values]]
+Places = frozenset[int]
+"""Which of an adversary's rows have come."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +62,13 @@ class Growth:
     rows: int
     bits: int
     kept: int
+
+
+@dataclass(frozen=True)
+class NotShown:
+    """Why an adversary's rows are no proof."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -64,34 +98,111 @@ class Shown:
         return written
 
 
-def play(adversary: Adversary, query: BoundQuery, optimized: Optimized, catalog: Catalog) -> Shown | None:
-    """Runs a query over an adversary's rows; None if the engine does not see in them what it should."""
-    stage = _Stage(query, optimized, catalog)
-    past: History = [(adversary.stream, row) for row in adversary.rows]
-    setting, last = list(adversary.setting), adversary.probes[-1]
+def try_out(adversary: Adversary, query: BoundQuery, optimized: Optimized) -> NotShown | None:
+    """Why an adversary's claim does not hold on the local engine; None if all that was tried agrees with it."""
     try:
-        if stage.answers([*past, *setting], last) == stage.answers([*past[:-1], *setting], last):
-            return None
-        growth = []
-        others = stage.kept(setting) if setting else 0
-        for part in range(1, PARTS + 1):
-            count = len(past) * part // PARTS
-            if count:
-                growth.append(
-                    Growth(count, adversary.bits(count), stage.kept([*past[:count], *setting]) - others)
-                )
-    except HeadgateError:
-        # A row that its declaration does not allow, or an expression that fails on it: no witness then.
-        return None
-    probes = [row for probe in adversary.probes for row in probe]
-    return Shown(adversary, tuple(growth), stage.frames([*past, *setting, *probes]), stage.parquet)
+        played = _Played(adversary, query, optimized)
+        return played.breach() or played.indifference() or played.stagnation()
+    except _UNPLAYABLE:
+        return NotShown("the rows that would show it cannot be played")
+
+
+def play(adversary: Adversary, query: BoundQuery, optimized: Optimized) -> Shown | NotShown:
+    """The growth of what a query keeps over the rows of an adversary, of a kind that has been tried out."""
+    try:
+        played = _Played(adversary, query, optimized)
+        refuted = played.breach()
+        if refuted is None and len(adversary.rows) >= min(TRIAL_SIZES):
+            refuted = played.stagnation()
+        if refuted is not None:
+            return refuted
+        return Shown(adversary, played.growth, played.frames, played.parquet)
+    except _UNPLAYABLE:
+        return NotShown("the rows that would show it cannot be played")
+
+
+_UNPLAYABLE = (HeadgateError, pa.ArrowException, OverflowError)
+"""A row that its declaration does not allow, or an expression that fails on it."""
 
 
 @dataclass(frozen=True)
-class _Stage:
+class _Played:
+    adversary: Adversary
     query: BoundQuery
     optimized: Optimized
-    catalog: Catalog
+
+    # -- what is tried ----------------------------------------------------------------------------
+
+    def breach(self) -> NotShown | None:
+        """A promise that the rows break: with all rows, and for some of the asking ones without any."""
+        count = len(self.adversary.rows)
+        asking = len(self.adversary.probes)
+        everything = self._chosen(frozenset(range(count)), range(asking))
+        histories = [everything]
+        histories += [self._chosen(frozenset(), [probe]) for probe in {0, asking // 2, asking - 1}]
+        for rows in histories:
+            broken = broken_promise(self._streams, rows, allowance=count // _ALLOWANCE)
+            if broken is not None:
+                return NotShown(f"the rows that would show it break a promise: {broken}")
+        late = self._run(everything, drain=True)[1].late_rows
+        return NotShown("the rows that would show it come late or break a promise") if late else None
+
+    def indifference(self) -> NotShown | None:
+        """Parts of the rows that are not told apart."""
+        if (self.adversary.one_size or self._all_are_asked_for()) and all(
+            self._answers(one, [probe]) != self._answers(other, [probe])
+            for one, other, last in self._alternatives()
+            for probe in (min(last, len(self.adversary.probes) - 1),)
+        ):
+            return None
+        return NotShown("the rows that would show it do not change the answers to come")
+
+    def _all_are_asked_for(self) -> bool:
+        """Whether each probe is answered differently after all rows than after none.
+
+        All probes are played one after the other first; where earlier ones hide later ones, each by itself.
+        """
+        count = len(self.adversary.probes)
+        everything = frozenset(range(len(self.adversary.rows)))
+        every, none = self._answers(everything, range(count)), self._answers(frozenset(), range(count))
+        hidden = [probe for probe in range(count) if every.get(probe) == none.get(probe)]
+        return all(
+            self._answers(frozenset([probe]), [probe]) != self._answers(frozenset(), [probe])
+            for probe in hidden
+        )
+
+    def stagnation(self) -> NotShown | None:
+        """A quarter of the rows for which next to nothing more is kept."""
+        steps = [Growth(0, 0, 0), *self.growth]
+        if all(2 * (now.kept - then.kept) >= now.rows - then.rows for then, now in pairwise(steps)):
+            return None
+        return NotShown("what is kept does not grow with the rows that would show it")
+
+    def _alternatives(self) -> Iterator[tuple[Places, Places, int]]:
+        """Pairs of parts of the rows with the last place in which they differ."""
+        count = len(self.adversary.rows)
+        half = frozenset(np.random.default_rng(0).permutation(count)[: count // 2].tolist())
+        middle, third, last = count // 2, count // 3, count - 1
+        swaps = [(last - 1, last), (0, last), (0, 1), (middle, middle + 2), (third, third + 5), (1, middle)]
+        for one, other in swaps:
+            rest = half - {one, other}
+            yield rest | {one}, rest | {other}, other
+        for place in () if self.adversary.one_size else (0, third, middle + 1, last):
+            yield half | {place}, half - {place}, place
+
+    @cached_property
+    def growth(self) -> tuple[Growth, ...]:
+        """What is kept after each quarter of the rows, beyond what is kept for the rows that come in any case."""
+        count, found = len(self.adversary.rows), []
+        others = self._kept(frozenset()) if self.adversary.setting else 0
+        for part in range(1, PARTS + 1):
+            size = count * part // PARTS
+            if size:
+                kept = self._kept(frozenset(range(size))) - others
+                found.append(Growth(size, self.adversary.bits(size), kept))
+        return tuple(found)
+
+    # -- rows -------------------------------------------------------------------------------------
 
     @property
     def parquet(self) -> frozenset[str]:
@@ -99,20 +210,10 @@ class _Stage:
             s.name for s in self._streams if s.source is not None and s.source.format == "parquet"
         )
 
-    def frames(self, history: Iterable[tuple[str, Values]]) -> dict[str, pl.DataFrame]:
-        """The rows of each stream in order, one a second, with plain values for columns that do not matter."""
-        rows: dict[str, list[dict[str, Any]]] = {stream.name: [] for stream in self._streams}
-        for number, (name, values) in enumerate(history):
-            stream = next(each for each in self._streams if each.name == name)
-            row = {column.name: _plain(column.type) for column in stream.columns} | dict(values)
-            if stream.time is not None:
-                row[stream.time] = START + number * STEP
-            rows[name].append(row)
-        found = {}
-        for stream in self._streams:
-            schema = pa.schema([(column.name, column.type) for column in stream.columns])
-            found[stream.name] = pl.from_arrow(pa.Table.from_pylist(rows[stream.name], schema))
-        return {name: frame for name, frame in found.items() if isinstance(frame, pl.DataFrame)}
+    @property
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """All rows of each stream in order."""
+        return {name: frame.drop(PLACE) for name, frame in self._script.items()}
 
     @cached_property
     def _streams(self) -> list[StreamDef]:
@@ -120,24 +221,114 @@ class _Stage:
         scans = [node for node in self.optimized.best.plan.walk() if isinstance(node, StreamScan)]
         return list({scan.stream.name: scan.stream for scan in scans}.values())
 
-    def answers(self, past: History, probe: History) -> list[Any]:
-        """What is said once a probe has come."""
-        asked_at = START + len(past) * STEP
-        said = self._run([*past, *probe]).to_dicts()
-        return sorted((repr(row) for row in said if row["_time"] >= asked_at), key=str)
+    @cached_property
+    def _step(self) -> int:
+        """The time between two rows: longer than any window, so that what is still known was remembered."""
+        windows = [node.window for node in self.optimized.best.plan.walk() if isinstance(node, Window)]
+        return SECOND + max(((w.length or 0) + (w.slide or 0) for w in windows), default=0)
 
-    def kept(self, past: History) -> int:
-        return int(self._run(past).metrics.peak_state_rows)
+    @cached_property
+    def _history(self) -> list[tuple[int, int, str, Values]]:
+        """All rows: the place and the instant of each, its stream, and its values."""
+        adversary, step = self.adversary, self._step
+        first = [(adversary.stream, row) for row in adversary.rows] + list(adversary.setting)
+        found = [(place, place * step, *row) for place, row in enumerate(first)]
+        place = len(found)
+        for number, probe in enumerate(adversary.probes):
+            # Rows of one probe come at one instant, or one after the other if their stream is the same.
+            offsets = dict.fromkeys((stream for stream, _ in probe), 0)
+            for stream, row in probe:
+                found.append((place, self._asked_at(number) + offsets[stream], stream, row))
+                offsets[stream] += 1
+                place += 1
+        if self._asked_at(len(adversary.probes)) > LONGEST:
+            raise OverflowError("the rows would reach beyond the calendar")
+        return found
 
-    def _run(self, history: History) -> Any:
-        workspace = LocalWorkspace()
-        catalog = self.catalog
-        for name, frame in self.frames(history).items():
-            stream = next(each for each in self._streams if each.name == name)
-            catalog = workspace.add_stream(catalog, name, frame, time=stream.time, slack=stream.slack)
-        request = [(self.query, self.optimized)]
-        results = workspace.run(request, catalog, base=Path(), allow_unbounded=True)
-        return results[self.query.name]
+    def _asked_at(self, probe: int) -> int:
+        return (len(self.adversary.rows) + len(self.adversary.setting) + probe) * self._step
+
+    @cached_property
+    def _script(self) -> dict[str, pl.DataFrame]:
+        """The rows of each stream with their places, and plain values in the columns that do not matter."""
+        rows: dict[str, list[dict[str, Any]]] = {stream.name: [] for stream in self._streams}
+        streams = {stream.name: stream for stream in self._streams}
+        plain = {stream.name: _plain_row(stream) for stream in self._streams}
+        for place, instant, name, values in self._history:
+            stream = streams[name]
+            row = plain[name] | _unique_row(stream, place) | dict(values) | {PLACE: place}
+            if stream.time is not None:
+                row[stream.time] = START + timedelta(microseconds=instant)
+            rows[name].append(row)
+        found = {}
+        for stream in self._streams:
+            fields = [*((column.name, column.type) for column in stream.columns), (PLACE, pa.int64())]
+            table = pa.Table.from_pylist(rows[stream.name], pa.schema(fields))
+            found[stream.name] = frame_of(table, (*stream.columns, Column(PLACE, pa.int64())))
+        return found
+
+    @cached_property
+    def _probe_places(self) -> list[range]:
+        place = len(self.adversary.rows) + len(self.adversary.setting)
+        found = []
+        for probe in self.adversary.probes:
+            found.append(range(place, place + len(probe)))
+            place += len(probe)
+        return found
+
+    def _chosen(self, places: Places, probes: Sequence[int]) -> dict[str, pl.DataFrame]:
+        """The rows of each stream if these of the adversary's have come, the setting, and these probes."""
+        mask = np.zeros(len(self._history), dtype=np.bool_)
+        mask[len(self.adversary.rows) : len(self.adversary.rows) + len(self.adversary.setting)] = True
+        mask[list(places)] = True
+        for probe in probes:
+            mask[self._probe_places[probe].start : self._probe_places[probe].stop] = True
+        return {
+            name: frame.filter(pl.Series(mask[frame[PLACE].to_numpy()]))
+            for name, frame in self._script.items()
+        }
+
+    # -- runs -------------------------------------------------------------------------------------
+
+    def _answers(self, places: Places, probes: Sequence[int]) -> dict[int, list[str]]:
+        """What is said once each probe has come."""
+        pieces, _ = self._run(self._chosen(places, probes), drain=True)
+        found: dict[int, list[str]] = {}
+        for row in pl.concat(pieces).iter_rows(named=True) if pieces else ():
+            since = row[TIME] - _START_AT - self._asked_at(0)
+            if since >= 0:
+                probe = min(since // self._step, len(self.adversary.probes) - 1)
+                found.setdefault(probe, []).append(repr(row))
+        return {probe: sorted(rows) for probe, rows in found.items()}
+
+    def _kept(self, places: Places) -> int:
+        return self._run(self._chosen(places, ()), drain=False)[1].state_rows
+
+    @cached_property
+    def _ready(self) -> RunnableQuery:
+        return runnable(self.query, self.optimized, allow_unbounded=True)
+
+    def _run(self, rows: Mapping[str, pl.DataFrame], *, drain: bool) -> tuple[list[pl.DataFrame], Metrics]:
+        """What is said over the rows, and what that took."""
+        streams = [(stream, iter([rows[stream.name].drop(PLACE)])) for stream in used_streams([self._ready])]
+        # A table has no rows that could grow with those of the streams.
+        tables = {
+            table.name: static_table(frame_of([], table.columns)) for table in used_tables([self._ready])
+        }
+        run = LocalRun([self._ready], streams, tables, drain)
+        pieces: list[pl.DataFrame] = []
+        run.run(lambda query, frame: pieces.append(frame), lambda query, stream, late: None)
+        return [each for each in pieces if each.height], run.states[self._ready.graph.query].metrics
+
+
+def _plain_row(stream: StreamDef) -> dict[str, Any]:
+    return {column.name: _plain(column.type) for column in stream.columns}
+
+
+def _unique_row(stream: StreamDef, place: int) -> dict[str, Any]:
+    """Values of its own for the columns of a row's keys."""
+    keyed = {name for key in stream.keys for name in key}
+    return {c.name: value_of(c.type, _UNIQUE + place) for c in stream.columns if c.name in keyed}
 
 
 def _plain(dtype: pa.DataType) -> Any:
