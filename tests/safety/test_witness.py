@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import polars as pl
 import pytest
 from tests.cli.door import headgate
 
+from headgate.runtime.local.promise_audit import PLACE, broken_promise
+from headgate.runtime.local.witnessing import Shown, try_out
 from headgate.safety.adversary import Adversary
 from headgate.session import Session
 
@@ -50,16 +53,32 @@ NONE_KNOWN = {
 }
 
 
+EXPRESSIONS = {
+    "groups by a comparison": "SELECT x / 7 > 3 AS g, COUNT(*) AS n FROM a GROUP BY x / 7 > 3",
+    "groups by a quotient": "SELECT x / 7 AS g, COUNT(*) AS n FROM a GROUP BY x / 7",
+    "an expression over a key": "SELECT DISTINCT id + 1 AS g FROM k",
+    "joined on an expression": "SELECT DISTINCT 1 AS one FROM a, b WHERE a.id / 7 = b.id / 7",
+    "a group that is shown late": "SELECT x FROM a GROUP BY x HAVING COUNT(*) > 3",
+}
+
+
 def asked(query: str) -> Session:
     session = Session()
     session.sql(STREAMS + query)
     return session
 
 
-@pytest.mark.parametrize("name", [*REFUSED, *ASKED])
-def test_state_grows_with_the_witness(name: str) -> None:
+@cache
+def witness(name: str) -> Shown:
+    """40 rows for a query."""
     shown = asked({**REFUSED, **ASKED}[name]).queries[0].witness(40)
     assert shown is not None
+    return shown
+
+
+@pytest.mark.parametrize("name", [*REFUSED, *ASKED])
+def test_state_grows_with_the_witness(name: str) -> None:
+    shown = witness(name)
     assert [each.rows for each in shown.growth] == [10, 20, 30, 40]
     for each in shown.growth:
         assert each.bits >= each.rows // 2
@@ -85,10 +104,8 @@ def said(query: str, adversary: Adversary, places: Sequence[int], probe: int) ->
 @pytest.mark.parametrize("name", [*REFUSED, *ASKED])
 def test_every_row_matters(name: str) -> None:
     """Whether a row has come is told by its probe, whatever came before it."""
-    query = {**REFUSED, **ASKED}[name]
-    shown = asked(query).queries[0].witness(4)
-    assert shown is not None
-    for place in (1, 2, 3):
+    query, shown = {**REFUSED, **ASKED}[name], witness(name)
+    for place in (1, 2, 39):
         before = list(range(place))
         with_it = said(query, shown.adversary, [*before, place], place)
         assert with_it != said(query, shown.adversary, before, place)
@@ -118,6 +135,78 @@ def test_where_none_is_known_none_is_shown(name: str) -> None:
     assert not query.check().admitted
     assert query.witness(10) is None
     assert query.no_witness.startswith("no rows are known that show it for this query: ")
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_an_expression_is_not_taken_for_its_column(name: str) -> None:
+    """Whether these are admitted or not: that different values of a column are told apart is no fact about them."""
+    assert asked(EXPRESSIONS[name]).queries[0].witness(10) is None
+
+
+def test_a_key_of_other_columns_hides_nothing() -> None:
+    shown = asked("SELECT DISTINCT v FROM k").queries[0].witness(40)
+    assert shown is not None
+    assert [each.kept for each in shown.growth] == [10, 20, 30, 40]
+    assert shown.frames["k"]["id"].is_unique().all()
+
+
+ONE_STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, f BOOLEAN{}) TIMESTAMP BY ts {};"
+
+
+@pytest.mark.parametrize(
+    ("promises", "query", "reason"),
+    [
+        ("", "SELECT k % 10 AS g, COUNT(*) AS n FROM s GROUP BY k % 10", "does not grow"),
+        ("", "SELECT k > 3 AS g, COUNT(*) AS n FROM s GROUP BY k > 3", "do not change the answers"),
+        ("", "SELECT COUNT(*) AS n FROM s", "do not change the answers"),
+        ("", "SELECT DISTINCT k FROM s WHERE k <> 17", "do not change the answers"),
+        ("", "SELECT DISTINCT k FROM s [RANGE 10 MINUTES]", "do not change the answers"),
+        ("KEY (k)", "SELECT DISTINCT k + 1 AS g FROM s", "break a promise: KEY (k) of s"),
+        ("ORDERED BY (k) WITHIN 5 ROWS", "SELECT DISTINCT k + 1 AS g FROM s", "ORDERED BY (k) of s"),
+        ("ORDERED BY (k) WITHIN 999 ROWS", "SELECT DISTINCT k + 1 AS g FROM s", "ORDERED BY (k) of s"),
+        ("CLUSTERED BY (k) WITHIN 5 ROWS", "SELECT DISTINCT k + 1 AS g FROM s", "CLUSTERED BY (k) of s"),
+        ("PUNCTUATED BY (k) WHEN k % 3 = 0", "SELECT DISTINCT k + 1 AS g FROM s", "PUNCTUATED BY (k) of s"),
+        ("CHECK", "SELECT DISTINCT k FROM s", "break a promise: CHECK of s"),
+    ],
+)
+def test_a_false_claim_is_found_out_when_it_is_played(promises: str, query: str, reason: str) -> None:
+    """Rows k = 1, 2, 3, … and the same again, each asking whether it came before, as if DISTINCT k were asked."""
+    session = Session()
+    check = ", CHECK (k < 50)" if promises == "CHECK" else ""
+    session.sql(ONE_STREAM.format(check, promises.removeprefix("CHECK")) + query)
+    claim = Adversary(
+        "s",
+        tuple({"k": number} for number in range(1, 65)),
+        tuple((("s", {"k": number}),) for number in range(1, 65)),
+        one_size=False,
+        reason="",
+    )
+    refuted = try_out(claim, session.queries[0].bound, session.queries[0].optimized)
+    assert refuted is not None
+    assert reason in refuted.reason
+
+
+def test_a_claim_that_holds_passes() -> None:
+    session = Session()
+    session.sql(ONE_STREAM.format("", "KEY (v)") + "SELECT DISTINCT k FROM s")
+    rows = tuple({"k": number} for number in range(1, 65))
+    claim = Adversary("s", rows, tuple((("s", row),) for row in rows), one_size=False, reason="")
+    assert try_out(claim, session.queries[0].bound, session.queries[0].optimized) is None
+
+
+@pytest.mark.parametrize(("within", "breaks"), [(0, True), (2, True), (40, False)])
+def test_a_reference_is_kept_if_its_row_comes_in_time(within: int, breaks: bool) -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM p (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;"
+        "CREATE STREAM c (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts "
+        f"FOREIGN KEY (k) REFERENCES p (k) WITHIN {within} ROWS;"
+    )
+    places = {"c": [0, 1, 2, 3], "p": [4, 5, 6, 7, 8]}
+    keys = {"c": [4, 3, 2, 1], "p": [1, 2, 3, 4, 5]}
+    frames = {name: pl.DataFrame({"k": keys[name], PLACE: places[name]}) for name in ("c", "p")}
+    broken = broken_promise(session.catalog.streams, frames, allowance=100)
+    assert (broken is not None) is breaks
 
 
 PROMISED = """

@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model.scalar import Scalar
+from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
