@@ -93,12 +93,20 @@ def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
         "         only rows with a from 0 to 999 (a placeholder) count\n"
         "  fix 3  FROM s [RANGE 10 MINUTES]\n"
         "         only rows of s from the last 10 MINUTES (a placeholder) count\n"
-        "  fix 4  CREATE STREAM s … ORDERED BY (a) WITHIN 1000 ROWS\n"
-        "         the answer stays; right only if rows of s (a) come in order of it, "
-        "up to 1000 rows (a placeholder), with no NULL in a\n"
-        "  fix 5  CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing\n"
-        "         the answer stays; the data of s must have a column that says which row is the last of its kind, "
+        "  fix 4  CREATE STREAM s (…, CHECK (a BETWEEN 0 AND 999))\n"
+        "         right only if every row of s has a from 0 to 999 (a placeholder)\n"
+        "         must find no rows: SELECT * FROM s WHERE NOT (a BETWEEN 0 AND 999)\n"
+        "  fix 5  CREATE STREAM s … ORDERED BY (a) WITHIN 1000 ROWS\n"
+        "         right only if rows of s come in order of a, up to 1000 rows (a placeholder), with no NULL in a\n"
+        "         must find no rows: SELECT * FROM (SELECT a, MAX(a) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED "
+        "PRECEDING AND 1001 PRECEDING) AS before FROM s) AS q WHERE a < before\n"
+        "         must find no rows: SELECT * FROM s WHERE a IS NULL\n"
+        "  fix 6  CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing\n"
+        "         right only if the data of s gets a column closing that is true in the last row of each a, "
         "with no NULL in a\n"
+        "         must find no rows: SELECT a FROM s GROUP BY a HAVING MAX(ts) > "
+        "MIN(CASE WHEN closing THEN ts END)\n"
+        "         must find no rows: SELECT * FROM s WHERE a IS NULL\n"
     )
 
 
@@ -114,8 +122,13 @@ def test_check_json(refused: Path) -> None:
         ("distinct", "SELECT a", True),
         ("values", "WHERE a BETWEEN 0 AND 999", True),
         ("window", "FROM s [RANGE 10 MINUTES]", True),
+        ("check", "CREATE STREAM s (…, CHECK (a BETWEEN 0 AND 999))", False),
         ("constraint", "CREATE STREAM s … ORDERED BY (a) WITHIN 1000 ROWS", False),
         ("punctuation", "CREATE STREAM s (…, closing BOOLEAN) … PUNCTUATED BY (a) WHEN closing", False),
+    ]
+    assert [(fix["needs_proof"], bool(fix["checks"])) for fix in query["fixes"]] == [
+        *[(False, False)] * 3,
+        *[(True, True)] * 3,
     ]
 
 

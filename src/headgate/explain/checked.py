@@ -102,7 +102,8 @@ class Checked:
             _titled(text, "proof", self.witness.lines())
         for number, fix in enumerate(verdict.fixes, start=1):
             _titled(text, f"fix {number}", fix.edit.splitlines(), style="bold")
-            text.append(f"         {fix.effect}\n", style="dim")
+            for line in (fix.effect, *(f"must find no rows: {check}" for check in fix.checks)):
+                text.append(f"         {line}\n", style="dim")
         return text
 
 
@@ -161,6 +162,7 @@ def _section(checked: Checked) -> str:
     for number, fix in enumerate(verdict.fixes, start=1):
         statements = ";\n\n".join(fix.statements)
         parts.append(f"<p>Fix {number}: {_html(fix.effect)}</p><pre>{escape(statements)};</pre>")
+        parts += [f"<p>Must find no rows:</p><pre>{escape(check)};</pre>" for check in fix.checks]
     return "".join(parts)
 
 

@@ -1,9 +1,8 @@
 """Advise: the smallest sets of edits that make a refused query safe.
 
 Nothing is shown that the gate has not admitted: each set is applied to the statements, written out, read again,
-bound and judged, by the `admits` that is handed in. Families of edits are tried from the one that changes the
-answer least. In a family each edit is tried alone; if none is enough, all of them together, and then those that
-are not needed are taken away one after the other, so that what is left is minimal.
+bound and judged, by the `admits` that is handed in. In a family each edit is tried alone; if none is enough, all of
+them together, and then those that are not needed are taken away one after the other, so that what is left is minimal.
 """
 
 from __future__ import annotations
@@ -13,14 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from headgate.plan.catalog import Catalog, QueryDef
 from headgate.plan.nodes import Emit
 from headgate.safety.advice.contents import distinct_edits, value_edits
-from headgate.safety.advice.edit import Edit, Fix, Trees, apply, fix_of
+from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply, fix_of
 from headgate.safety.advice.needed import needed_promises
-from headgate.safety.advice.promises import order_edits, promise_edits
+from headgate.safety.advice.promises import check_edits, order_edits, promise_edits
+from headgate.safety.advice.tables import table_edits
 from headgate.safety.advice.windows import (
     Lengths,
+    calendar_edits,
     derived_edits,
     external_edits,
     internal_edits,
+    replacing_edits,
     window_edits,
 )
 
@@ -39,27 +41,35 @@ MOST_FIXES = 6
 def advise(
     query: QueryDef, plan: Emit, catalog: Catalog, trees: Trees, admits: Admits, lengths: Lengths
 ) -> tuple[Fix, ...]:
-    """Fixes for a refused query, those first that change its answer least."""
+    """Fixes for a refused query: first what can be judged by reading it, last what only the data can prove right."""
     search = _Search(plan, trees, admits)
     promises = list(promise_edits(plan, trees))
-    at_hand = [edit for edit in promises if edit.burden < 5]
+    at_hand = [edit for edit in promises if edit.burden < Burden.NEW_COLUMN]
     punctuations = [edit for edit in promises if edit.kind == "punctuation"]
+    tables = list(table_edits(plan, trees))
     windows = list(window_edits(query, catalog, lengths))
     derived = list(derived_edits(query, catalog, lengths))
     external = list(external_edits(query, catalog, lengths))
+    replacing = list(replacing_edits(query, catalog, lengths))
     families: list[list[Edit]] = [
         [edit for edit in at_hand if edit.kind == "punctuation"],
         at_hand,
         list(order_edits(plan, trees)),
+        tables,
         list(distinct_edits(query)),
         list(value_edits(query, catalog)),
+        list(check_edits(plan, trees)),
+        list(calendar_edits(query, catalog)),
         windows,
         punctuations if len(at_hand) < len(promises) else [],
         external,
         [*at_hand, *windows],
         [*windows, *derived],
         [*windows, *derived, *external],
+        [*tables, *windows, *derived, *external],
         list(internal_edits(query, catalog, lengths)),
+        replacing,
+        [*tables, *windows, *derived, *external, *replacing],
     ]
     found: dict[tuple[Edit, ...], None] = {}
     for family in families:
@@ -70,8 +80,12 @@ def advise(
             # The heaviest edits, and many of them: what has been found is better.
             continue
         for edits in search.smallest(family):
-            found.setdefault(edits)
+            if not any(set(known) < set(edits) for known in found):
+                found.setdefault(edits)
     ordered = sorted(found, key=lambda edits: (max(edit.burden for edit in edits), len(edits)))
+    if len(ordered) > MOST_FIXES:
+        # Where there is much to choose from, a window that forgets without saying so is the first to be left out.
+        ordered = [edits for edits in ordered if max(edit.burden for edit in edits) != Burden.INTERNAL]
     return tuple(fix_of(edits, trees) for edits in ordered[:MOST_FIXES])
 
 

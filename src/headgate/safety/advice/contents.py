@@ -10,18 +10,16 @@ from sqlglot import exp
 from headgate.language import nodes
 from headgate.language.render import render
 from headgate.plan.catalog import Catalog, QueryDef, StreamDef
-from headgate.safety.advice.edit import Edit
+from headgate.safety.advice.edit import Burden, Edit
+from headgate.safety.advice.few_values import few_values
 from headgate.safety.advice.sites import sites_of
-
-FEW = 1000
-"""How many values a proposed bound leaves to a column."""
 
 MOST = 6
 """More bounds than these are no help to anybody."""
 
 
 def value_edits(query: QueryDef, catalog: Catalog) -> Iterator[Edit]:
-    """A range for each whole-numbered column that the query's outermost SELECT shows, groups by or joins on."""
+    """Bounds for each column that the query's outermost SELECT shows, groups, joins or partitions by."""
     if not isinstance(query.tree, exp.Select):
         return
     types = {
@@ -30,15 +28,17 @@ def value_edits(query: QueryDef, catalog: Catalog) -> Iterator[Edit]:
         if isinstance(site.reads, StreamDef)
         for column in site.reads.columns
     }
-    whole = []
+    typed = {}
     for column in _columns(query.tree):
         owners = [owner for owner, name in types if name == column.name.casefold()]
         owner = column.table.casefold() or (owners[0] if len(owners) == 1 else "")
-        if pa.types.is_integer(types.get((owner, column.name.casefold()), pa.null())):
-            whole.append(column)
-    chosen = _one_of_equals(query.tree, whole)
-    if len(chosen) <= MOST:
-        yield from (_range(query, column) for column in chosen)
+        typed[column] = types.get((owner, column.name.casefold()), pa.null())
+    countable = [column for column, dtype in typed.items() if few_values(column, dtype) is not None]
+    chosen = _one_of_equals(query.tree, countable)
+    for column in chosen if len(chosen) <= MOST else ():
+        found = few_values(column.copy(), typed[column])
+        if found is not None:
+            yield _bounded(query, column, *found)
 
 
 def _one_of_equals(select: exp.Select, columns: list[exp.Column]) -> list[exp.Column]:
@@ -59,10 +59,7 @@ def _equalities(select: exp.Select) -> Iterator[exp.EQ]:
                 yield equality
 
 
-def _range(query: QueryDef, column: exp.Column) -> Edit:
-    low, high = exp.Literal.number(0), exp.Literal.number(FEW - 1)
-    bound = exp.Between(this=column.copy(), low=low, high=high)
-
+def _bounded(query: QueryDef, column: exp.Column, bound: exp.Expr, said: str) -> Edit:
     def change(tree: exp.Expr) -> None:
         select = _select(tree)
         assert isinstance(select, exp.Select)
@@ -78,9 +75,9 @@ def _range(query: QueryDef, column: exp.Column) -> Edit:
         query.name.casefold(),
         change,
         f"{before} {render(bound)}",
-        f"only rows with {{}} from 0 to {FEW - 1} (a placeholder) count",
+        f"only rows with {{}} {said} count",
         render(column),
-        burden=3,
+        Burden.VALUES,
     )
 
 
@@ -104,7 +101,7 @@ def distinct_edits(query: QueryDef) -> Iterator[Edit]:
         render(edited).splitlines()[0],
         effect,
         query.name,
-        burden=2,
+        Burden.DISTINCT,
     )
 
 
@@ -132,12 +129,18 @@ def _select(tree: exp.Expr) -> exp.Expr:
 
 
 def _columns(select: exp.Select) -> list[exp.Column]:
-    """Columns of the select list, GROUP BY and equalities, each once; not those inside aggregates."""
+    """Columns of the select list, GROUP BY, PARTITION BY and equalities, each once; not those inside aggregates."""
     emit = _emit(select)
     shown = list(emit.expressions) if emit is not None else list(select.expressions)
     group = select.args.get("group")
     parts = [each.unalias() for each in shown] + (list(group.expressions) if group else [])
     for equality in _equalities(select):
         parts += [equality.this, equality.expression]
+    for windowed in select.find_all(nodes.Windowed):
+        owner = windowed.this.alias_or_name if select.args.get("joins") else None
+        if windowed.find_ancestor(exp.Select) is select:
+            parts += [
+                exp.column(each.name, owner) for each in windowed.args["window"].args.get("partition") or []
+            ]
     found = {render(each): each for each in parts if isinstance(each, exp.Column)}
     return [each for each in found.values() if not isinstance(each.this, exp.Star)]

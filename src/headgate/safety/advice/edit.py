@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from sqlglot import exp
@@ -14,7 +15,25 @@ from headgate.language.render import render
 Trees = Mapping[str, exp.Expr]
 """Syntax trees of statements by the case-folded name of what they declare."""
 
-KINDS = ("punctuation", "key", "constraint", "distinct", "values", "window", "internal")
+KINDS = ("table", "punctuation", "key", "constraint", "check", "distinct", "values", "window", "internal")
+
+
+class Burden(IntEnum):
+    """What an edit asks of its reader, the lightest first; from PUNCTUATION on, only the data can prove it right."""
+
+    TABLE = 1
+    DISTINCT = 2
+    CALENDAR = 3
+    VALUES = 4
+    WINDOW = 5
+    INTERNAL = 6
+    PUNCTUATION = 7
+    KEY = 8
+    CHECK = 9
+    ORDER = 10
+    NEW_COLUMN = 11
+    OTHER_MEANING = 12
+    """Something else is asked than was."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +50,13 @@ class Edit:
     shown: str
     effect: str
     subject: str
-    burden: int
+    burden: Burden
     changes_answer: bool = True
+    """Whatever the data is; an edit that does not is a promise, and right only if the data keeps it."""
     columns: tuple[str, ...] = ()
     """The columns that a promise would close."""
+    checks: tuple[str, ...] = ()
+    """Queries over the data, read as a table of the stream's name, that find no rows if the edit is right."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -45,7 +67,8 @@ class Edit:
 class Fix:
     """Edits that make a query safe: the text to paste, what it does to the answer, and the statements as edited.
 
-    Fixes go into reports, so a password in a statement's OPTIONS is masked.
+    `checks` find no rows in the data if the edits are right. Fixes go into reports, so a password in a statement's
+    OPTIONS is masked.
     """
 
     kind: str
@@ -53,6 +76,9 @@ class Fix:
     changes_answer: bool
     effect: str
     statements: tuple[str, ...]
+    checks: tuple[str, ...] = ()
+    needs_proof: bool = False
+    """Whether only the data can show that the answer is what was asked for."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -61,6 +87,8 @@ class Fix:
             "changes_answer": self.changes_answer,
             "effect": self.effect,
             "statements": list(self.statements),
+            "checks": list(self.checks),
+            "needs_proof": self.needs_proof,
         }
 
 
@@ -86,6 +114,8 @@ def fix_of(edits: tuple[Edit, ...], trees: Trees) -> Fix:
         any(edit.changes_answer for edit in edits),
         _effect(edits),
         tuple(render(masked(tree)) for tree in _changed(edits, trees).values()),
+        tuple(dict.fromkeys(check for edit in edits for check in edit.checks)),
+        any(not edit.changes_answer for edit in edits),
     )
 
 
@@ -93,5 +123,4 @@ def _effect(edits: tuple[Edit, ...]) -> str:
     subjects: dict[str, dict[str, None]] = {}
     for edit in edits:
         subjects.setdefault(edit.effect, {})[edit.subject] = None
-    told = [effect.format(" and ".join(names)) for effect, names in subjects.items()]
-    return "; ".join(told if any(edit.changes_answer for edit in edits) else ["the answer stays", *told])
+    return "; ".join(effect.format(" and ".join(names)) for effect, names in subjects.items())

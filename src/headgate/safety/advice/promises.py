@@ -1,7 +1,11 @@
-"""Promise edits: a stream's declaration says what will not come again. The answer stays what it was."""
+"""Promise edits: a stream's declaration says what will not come again, or what values there are.
+
+The answer is what it was only if the data keeps the promise, so each comes with queries that find what breaks it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -11,13 +15,18 @@ from headgate.language import nodes
 from headgate.language.render import render
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project, StreamScan, Window
-from headgate.safety.advice.edit import Edit, Trees
+from headgate.safety.advice.data_checks import disordered, failing, missing, reopened, repeated
+from headgate.safety.advice.edit import Burden, Edit, Trees
+from headgate.safety.advice.few_values import few_values
 
 COLUMN = "closing"
 """What a column is called that a stream lacks to say which of its rows close something."""
 
 NEARLY = 1000
 """By how many rows a proposed order may be violated."""
+
+MOST_CHECKS = 6
+"""More columns to bound than these are no help to anybody."""
 
 Wanted = dict[str, dict[tuple[str, ...], bool]]
 """For each stream, sets of columns that should be closed; true for those it is joined on."""
@@ -39,11 +48,14 @@ def promise_edits(plan: Node, trees: Trees) -> Iterator[Edit]:
 
 def _promises(stream: StreamDef, columns: tuple[str, ...], *, joined: bool) -> Iterator[Edit]:
     same = frozenset(columns)
-    flags = [column.name for column in stream.columns if pa.types.is_boolean(column.type)]
+    flags = [
+        column.name
+        for column in stream.columns
+        if pa.types.is_boolean(column.type) and says_closing(column.name) and column.name not in columns
+    ]
     if same not in {frozenset(scheme.columns) for scheme in stream.punctuations}:
         for flag in flags[:2]:
-            if flag not in columns:
-                yield _punctuation(stream, columns, flag, new=False, joined=joined)
+            yield _punctuation(stream, columns, flag, new=False, joined=joined)
         if not flags:
             yield _punctuation(stream, columns, _unused(COLUMN, stream), new=True, joined=joined)
     if joined and same not in {frozenset(key) for key in stream.keys}:
@@ -53,12 +65,49 @@ def _promises(stream: StreamDef, columns: tuple[str, ...], *, joined: bool) -> I
             stream.name.casefold(),
             lambda tree: _add(tree, clause),
             f"CREATE STREAM {stream.name} … {render(clause)}",
-            "right only if no two rows of {} are equal there",
-            f"{stream.name} ({', '.join(columns)})",
-            burden=1,
+            f"right only if no two rows of {{}} have the same {' and '.join(columns)}",
+            stream.name,
+            Burden.KEY,
             changes_answer=False,
             columns=columns,
+            checks=(repeated(stream, columns),),
         )
+
+
+def says_closing(name: str) -> bool:
+    """Whether a column's name says that its row is the last of something: any other BOOLEAN closes nothing."""
+    words = re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
+    return not _CLOSING.isdisjoint(words)
+
+
+_CLOSING = frozenset(
+    {
+        "bye",
+        "close",
+        "closed",
+        "closes",
+        "closing",
+        "complete",
+        "completed",
+        "done",
+        "end",
+        "ended",
+        "ending",
+        "ends",
+        "eof",
+        "eos",
+        "expired",
+        "final",
+        "finished",
+        "last",
+        "over",
+        "sold",
+        "stop",
+        "stopped",
+        "terminal",
+        "terminated",
+    }
+)
 
 
 def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new: bool, joined: bool) -> Edit:
@@ -73,15 +122,24 @@ def _punctuation(stream: StreamDef, columns: tuple[str, ...], flag: str, *, new:
             tree.append("columns", exp.ColumnDef(this=exp.to_identifier(flag), kind=kind))
         _add(tree, clause)
 
-    effect = "right only if no row of {} follows that has what an earlier row has closed"
+    names = " and ".join(columns)
+    effect = f"right only if no row of {{}} follows with the same {names} once {flag} was true"
     shown = f"CREATE STREAM {stream.name} … {render(clause)}"
     if new:
-        effect = "the data of {} must have a column that says which row is the last of its kind"
+        effect = f"right only if the data of {{}} gets a column {flag} that is true in the last row of each {names}"
         shown = f"CREATE STREAM {stream.name} (…, {flag} BOOLEAN) … {render(clause)}"
-    effect += _filled(columns, joined=joined)
-    subject = stream.name if new else f"{stream.name} ({', '.join(columns)})"
-    burden = 5 if new else 0
-    return Edit("punctuation", stream.name.casefold(), change, shown, effect, subject, burden, False, columns)
+    return Edit(
+        "punctuation",
+        stream.name.casefold(),
+        change,
+        shown,
+        effect + _filled(columns, joined=joined),
+        stream.name,
+        Burden.NEW_COLUMN if new else Burden.PUNCTUATION,
+        changes_answer=False,
+        columns=columns,
+        checks=(*reopened(stream, columns, flag), *_unfilled(stream, columns, joined=joined)),
+    )
 
 
 def order_edits(plan: Node, trees: Trees) -> Iterator[Edit]:
@@ -108,18 +166,53 @@ def _order(stream: StreamDef, column: str, *, joined: bool) -> Edit:
         stream.name.casefold(),
         lambda tree: _add(tree, clause),
         f"CREATE STREAM {stream.name} … {render(clause)}",
-        f"right only if rows of {{}} come in order of it, up to {NEARLY} rows (a placeholder)"
+        f"right only if rows of {{}} come in order of {column}, up to {NEARLY} rows (a placeholder)"
         + _filled((column,), joined=joined),
-        f"{stream.name} ({column})",
-        burden=5,
+        stream.name,
+        Burden.ORDER,
         changes_answer=False,
         columns=(column,),
+        checks=(*disordered(stream, column, NEARLY), *_unfilled(stream, (column,), joined=joined)),
+    )
+
+
+def check_edits(plan: Node, trees: Trees) -> Iterator[Edit]:
+    """A CHECK that bounds the values of each column that a plan joins, groups by, or keeps the last rows of."""
+    scans = {scan.stream.name: scan.stream for scan in plan.walk() if isinstance(scan, StreamScan)}
+    wanted = {(name, column) for name, sets in _wanted(plan).items() for each in sets for column in each}
+    for node in plan.walk():
+        if isinstance(node, Window) and node.window.partition:
+            origins = [_origin(node.input, column) for column in node.window.partition]
+            wanted |= {(each[0].stream.name, each[1]) for each in origins if each is not None}
+    for name, column in sorted(wanted) if len(wanted) <= MOST_CHECKS else ():
+        dtype = next(each.type for each in scans[name].columns if each.name == column)
+        bound = few_values(exp.Column(this=exp.to_identifier(column)), dtype)
+        if bound is not None and name.casefold() in trees:
+            yield _check(scans[name], column, *bound)
+
+
+def _check(stream: StreamDef, column: str, bound: exp.Expr, said: str) -> Edit:
+    clause = exp.CheckColumnConstraint(this=bound)
+    return Edit(
+        "check",
+        stream.name.casefold(),
+        lambda tree: tree.append("columns", clause.copy()),
+        f"CREATE STREAM {stream.name} (…, {render(clause)})",
+        f"right only if every row of {{}} has {column} {said}",
+        stream.name,
+        Burden.CHECK,
+        changes_answer=False,
+        checks=(failing(stream, bound),),
     )
 
 
 def _filled(columns: Sequence[str], *, joined: bool) -> str:
     """What else must be true of columns that are grouped by; a join leaves rows with NULL out by itself."""
-    return "" if joined else f", with no NULL in {', '.join(columns)}"
+    return "" if joined else f", with no NULL in {' and '.join(columns)}"
+
+
+def _unfilled(stream: StreamDef, columns: Sequence[str], *, joined: bool) -> tuple[str, ...]:
+    return () if joined else (missing(stream, columns),)
 
 
 def _add(tree: exp.Expr, clause: exp.Expr) -> None:

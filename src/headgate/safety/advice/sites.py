@@ -29,6 +29,11 @@ class Site:
         spec = self.window
         return spec is not None and spec.args["kind"] != "UNBOUNDED" and not spec.args.get("partition")
 
+    @property
+    def partitioned(self) -> bool:
+        """Whether its window keeps the last rows of each value of some columns."""
+        return self.window is not None and bool(self.window.args.get("partition"))
+
 
 def sites_of(query: QueryDef, catalog: Catalog) -> Iterator[Site]:
     """The sites of a query's own text, sub-queries included."""
