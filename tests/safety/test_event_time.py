@@ -68,6 +68,10 @@ OF_TIME = (
     "round(unix_timestamp(ts) / 60)",
     "CAST(unix_timestamp(ts) / 3600 AS INT)",
     "unix_timestamp(ts) / 300",
+    "unix_timestamp(ts) / 86400.0",
+    "CAST(unix_timestamp(ts) / 3600.0 AS DECIMAL(12, 0))",
+    "unix_timestamp(ts) / 7 + 0.1",
+    "CAST(unix_millis(ts) AS DOUBLE) * 0.001 - 3",
     "year(ts)",
     "year(CAST(ts AS DATE))",
 )

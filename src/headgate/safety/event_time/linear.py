@@ -48,7 +48,6 @@ _YEAR_ERROR = 3 * DAY
 _YEAR_OF_EPOCH = 1970
 
 _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
-_FRACTIONS = (exp.DType.DOUBLE, exp.DType.DECIMAL)
 _INSTANTS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 
 _FLOORED: Mapping[type[exp.Expr], int] = {
@@ -59,8 +58,8 @@ _FLOORED: Mapping[type[exp.Expr], int] = {
 }
 """Functions that count units since the epoch."""
 
-_DIVISION_ERROR = 4_096
-"""Microseconds by which a DOUBLE quotient of any instant can be wrong: a DOUBLE has 53 bits, an instant 63."""
+_ROUNDING = 4_096
+"""Microseconds by which an operation on DOUBLEs can move any instant: a DOUBLE has 53 bits, an instant 63."""
 
 
 class Kind(Enum):
@@ -82,6 +81,8 @@ class Linear:
     """By column, how often it is added; a column counts in microseconds, whatever its own unit is."""
     low: Fraction = Fraction(0)
     high: Fraction = Fraction(0)
+    whole: bool = True
+    """Whether the value is a whole number, with which arithmetic is exact."""
 
     def wider(self, low: Fraction | int, high: Fraction | int) -> Linear:
         """With an error that may be so much more."""
@@ -99,7 +100,13 @@ class Linear:
         kind = _KINDS.get((self.kind, other.kind), self.kind)
         if sign < 0 and self.kind is other.kind is Kind.INSTANT:
             kind = Kind.SPAN
-        return Linear(kind, self.scale, kept, self.low + errors[0], self.high + errors[1])
+        whole = self.whole and other.whole
+        found = Linear(kind, self.scale, kept, self.low + errors[0], self.high + errors[1], whole)
+        return found if whole else found.rounded()
+
+    def rounded(self) -> Linear:
+        """The same value where it is a DOUBLE, after an operation that rounds."""
+        return replace(self, whole=False).wider(-_ROUNDING, _ROUNDING)
 
     def in_days(self) -> Linear | None:
         """Instants as the dates that they are on; dates as they are."""
@@ -160,7 +167,8 @@ def beside(value: Linear | None, node: exp.Expr) -> Linear | None:
     number = _number(node)
     if value is None or value.kind is not Kind.NUMBER or number is None:
         return None
-    return Linear(Kind.NUMBER, value.scale, {}, number * value.scale, number * value.scale)
+    instant = number * value.scale
+    return Linear(Kind.NUMBER, value.scale, {}, instant, instant, number.denominator == 1)
 
 
 def _interval(node: exp.Interval) -> Linear | None:
@@ -204,16 +212,17 @@ def _scaled(node: exp.Expr, inner: Linear, number: Fraction | None) -> Linear | 
         return None
     match node:
         case exp.Mul():
-            return replace(inner, scale=inner.scale / number)
+            product = replace(inner, scale=inner.scale / number)
+            return product if inner.whole and number.denominator == 1 else product.rounded()
         case exp.Div():
-            return replace(inner, scale=inner.scale * number).wider(-_DIVISION_ERROR, _DIVISION_ERROR)
+            return replace(inner, scale=inner.scale * number).rounded()
         case exp.IntDiv():
             # Rounded towards zero: down after the epoch, up before it.
             unit = inner.scale * number
-            return replace(inner, scale=unit).wider(-unit, unit)
+            return replace(inner, scale=unit, whole=True).wider(-unit, unit)
     # A remainder is no time any more, but it is small: x - x % 300 is a bucket of 300.
     size = inner.scale * number
-    return Linear(Kind.NUMBER, inner.scale, {}, -size, size)
+    return Linear(Kind.NUMBER, inner.scale, {}, -size, size, inner.whole and number.denominator == 1)
 
 
 def _truncated(node: exp.Expr, inner: Linear) -> Linear | None:
@@ -241,9 +250,11 @@ def _converted(inner: Linear, to: exp.DType) -> Linear | None:
     if inner.kind is not Kind.NUMBER:
         return None
     if to in _WHOLE:
-        return inner.wider(-inner.scale, inner.scale)
-    # A DOUBLE may round; a DECIMAL has all digits or there is an error.
-    return inner.wider(-_DIVISION_ERROR, _DIVISION_ERROR) if to in _FRACTIONS else None
+        return inner if inner.whole else replace(inner, whole=True).wider(-inner.scale, inner.scale)
+    if to == exp.DType.DECIMAL:
+        # It may have no digits behind the point.
+        return replace(inner, whole=False).wider(-inner.scale, inner.scale)
+    return inner.rounded() if to == exp.DType.DOUBLE else None
 
 
 def _function(node: exp.Expr, inner: Linear) -> Linear | None:
@@ -274,10 +285,6 @@ def _function(node: exp.Expr, inner: Linear) -> Linear | None:
     match node:
         case exp.Neg():
             return Linear(Kind.NUMBER, inner.scale).plus(inner, -1)
-        case exp.Floor():
-            return inner.wider(-inner.scale, 0)
-        case exp.Ceil():
-            return inner.wider(0, inner.scale)
-        case exp.Round():
-            return inner.wider(-inner.scale, inner.scale)
+        case exp.Floor() | exp.Ceil() | exp.Round():
+            return replace(inner, whole=True).wider(-inner.scale, inner.scale)
     return None
