@@ -112,6 +112,13 @@ def _select(pen: Pen, declared: tuple[Declared, ...]) -> str:
     return _emitted(pen, author.relation(), _kinds(author.slide))
 
 
+def _unwindowed(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    """A query over streams that mostly have no window, and conditions on time."""
+    author = Author(pen, declared, unwindowed=75, timed=75)
+    core = author.set_operation() if pen.chance(15) else author.relation()
+    return _emitted(pen, core, {"ISTREAM": 6, None: 4, "DSTREAM": 1})
+
+
 def _set_operation(pen: Pen, declared: tuple[Declared, ...]) -> str:
     author = Author(pen, declared, _slide(pen, 25))
     return _emitted(pen, author.set_operation(), _kinds(author.slide))
@@ -193,6 +200,7 @@ def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
 
 SHAPES = {
     "select": 12,
+    "unwindowed": 4,
     "set operation": 4,
     "internal": 4,
     "output window": 3,
@@ -204,6 +212,7 @@ SHAPES = {
 
 _WRITERS = {
     "select": _select,
+    "unwindowed": _unwindowed,
     "set operation": _set_operation,
     "internal": _internal,
     "output window": _output_window,

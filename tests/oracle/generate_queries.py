@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.oracle.generate_data import BIGINT, TIMESTAMP, Declared
+from tests.oracle.generate_data import BIGINT, DATE, TIMESTAMP, Declared
 from tests.oracle.generate_expressions import AVERAGE, TOP, Typed, aggregate, predicate, scalar
 from tests.oracle.pen import Pen
 
@@ -53,6 +53,10 @@ class Author:
     pen: Pen
     declared: tuple[Declared, ...]
     slide: int | None = None
+    unwindowed: int = 0
+    """The share of streams, in percent, that get no window for sure."""
+    timed: int = 15
+    """How often, in percent, joins and groups get a condition on time."""
     aliases: int = 0
 
     # -- windows and inputs -----------------------------------------------------------------------
@@ -77,6 +81,8 @@ class Author:
         """The inside of a window's brackets; `timely` asks for a window by time."""
         if self.slide is not None:
             return self.range_window()
+        if self.unwindowed and self.pen.chance(self.unwindowed):
+            return "UNBOUNDED"
         kinds = {"range": 9, "now": 1, "unbounded": 1}
         if not timely:
             kinds |= {"rows": 4, "partition": 3}
@@ -153,6 +159,8 @@ class Author:
             found.append(self.join_condition(items[position], other))
             if self.pen.chance(15):
                 found.append(self.inequality(items[position], other))
+            if self.pen.chance(self.timed):
+                found.append(self.time_condition(items[position], other))
         if self.pen.chance(35):
             found.append(predicate(self.pen, [column for item in items for column in item.columns]))
         return found
@@ -174,6 +182,42 @@ class Author:
         self.pen.features.add("inequality join")
         one, two = self.pen.choose(pairs)
         return f"{one.text} {self.pen.choose(('<=', '<', '<>', '>='))} {two.text}"
+
+    def time_condition(self, left: Item, right: Item) -> str:
+        """How far apart the instants of two items may be."""
+        one, two = (
+            next((c.text for c in item.columns if c.type == TIMESTAMP), None) for item in (left, right)
+        )
+        if one is None or two is None:
+            return "TRUE"
+        self.pen.features.add("time condition")
+        before, after = (self.pen.choose((2, 0, 1, 5)) for _ in range(2))
+        kinds = {
+            f"{one} BETWEEN {two} - INTERVAL {before} SECONDS AND {two} + INTERVAL {after} SECONDS": 5,
+            f"{one} - {two} <= INTERVAL {after} SECONDS": 2,
+            f"{one} = {two}": 1,
+            f"date_trunc('second', {one}) = date_trunc('second', {two})": 1,
+            f"unix_timestamp({one}) DIV 5 = unix_timestamp({two}) DIV 5": 1,
+            f"unix_timestamp({one}) - unix_timestamp({two}) BETWEEN -{before} AND {after}": 1,
+            f"{one} > {two} - INTERVAL {before} SECONDS": 1,
+        }
+        return self.pen.weigh(kinds)
+
+    def time_key(self, columns: Sequence[Typed]) -> Typed | None:
+        """A bucket of event time, by which groups are closed when time has gone beyond it."""
+        instants = [column.text for column in columns if column.type == TIMESTAMP]
+        if not instants:
+            return None
+        self.pen.features.add("group by time")
+        at = self.pen.choose(instants)
+        kinds = (
+            Typed(f"date_trunc('minute', {at})", TIMESTAMP),
+            Typed(at, TIMESTAMP),
+            Typed(f"unix_timestamp({at}) DIV 3", BIGINT),
+            Typed(f"CAST({at} AS DATE)", DATE),
+            Typed(f"unix_timestamp({at}) - unix_timestamp({at}) % 4", BIGINT),
+        )
+        return self.pen.choose(kinds)
 
     def inputs(
         self, *, timely: bool = False, internal: bool = False, most: int = 3, table: bool = True
@@ -213,6 +257,8 @@ class Author:
         by = [] if not usable or (total and self.pen.chance(35)) else self.pen.subset(usable, 1, 2)
         if by and not plain and self.pen.chance(10):
             by[0] = scalar(self.pen, usable)
+        if by and self.pen.chance(self.timed) and (key := self.time_key(columns)) is not None:
+            by.append(key)
         values = [aggregate(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
         if all(value.type in (TOP, AVERAGE) for value in values):
             values.append(Typed("COUNT(*)", BIGINT))

@@ -45,15 +45,6 @@ SECOND = 1_000_000
 # -- queries --------------------------------------------------------------------------------------
 
 
-class _Unwindowed(Author):
-    """Writes most streams without a window."""
-
-    def window(self, columns: Any, *, timely: bool = False) -> str:
-        if self.slide is None and self.pen.chance(60):
-            return "UNBOUNDED"
-        return super().window(columns, timely=timely)
-
-
 PROMISES = (
     "",
     "KEY (k)",
@@ -74,7 +65,7 @@ def promising_text(random: Random) -> str:
     """Declarations with promises, and a query over streams that mostly have no window."""
     pen = Pen(random.randbytes(TAPE))
     declared = write_declared(pen)
-    author = _Unwindowed(pen, declared)
+    author = Author(pen, declared, unwindowed=60, timed=30)
     match pen.weigh({"plain": 8, "set": 3, "nested": 4, "internal": 3}):
         case "plain":
             core = author.relation()

@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from headgate.model.errors import InputError
+
 if TYPE_CHECKING:
     from headgate.lab.bench.kernels import KernelBench
     from headgate.lab.bench.streams import StreamBench
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 BENCH_EPILOG = (
     "Examples: [bold]headgate bench kernels --format json > kernels.json[/]   ·   "
+    "[bold]headgate bench join --interval[/]   ·   "
     "[bold]headgate bench join --rows 4000000 --batch 1000000 --engines headgate-spark,spark-hdfs[/]"
 )
 _ENGINE_COLUMNS = (
@@ -77,15 +80,21 @@ def bench(
         str | None,
         typer.Option("--engines", metavar="A,B", help="Which engines; all that are installed if not given."),
     ] = None,
+    interval: Annotated[
+        bool,
+        typer.Option("--interval", help="join: no windows, but a condition on how far apart times may be."),
+    ] = False,
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="PNG", help="Also draw it; not for kernels.")
     ] = None,
 ) -> None:
     """Measure Headgate on this machine, and others beside it."""
+    if interval and name is not Bench.window_join:
+        raise InputError(f"--interval is for join, not for {name}", remedy="headgate bench join --interval")
     if name is not Bench.kernels:
         if quick:
             rows, batch = min(rows, 600_000), min(batch, 100_000)
-        _bench_streams(name, rows, batch, engines, format, picture)
+        _bench_streams("interval" if interval else name.value, rows, batch, engines, format, picture)
         return
     from headgate.lab.bench import kernels
 
@@ -140,14 +149,14 @@ def _working(what: str, work: Callable[[Callable[[str], None]], Any]) -> Any:
 
 
 def _bench_streams(
-    name: Bench, rows: int, batch: int, engines: str | None, format: Format, picture: Path | None
+    name: str, rows: int, batch: int, engines: str | None, format: Format, picture: Path | None
 ) -> None:
     from headgate.lab.bench import streams
 
     chosen = None if engines is None else tuple(each.strip() for each in engines.split(","))
     found = _working(
         f"bench {name}",
-        lambda say: streams.run(name.value, rows=rows, batch=batch, engines=chosen, on_progress=say),
+        lambda say: streams.run(name, rows=rows, batch=batch, engines=chosen, on_progress=say),
     )
     if picture is not None:
         streams.draw(found, picture)

@@ -59,3 +59,11 @@ def format_duration(microseconds: int) -> str:
             count = microseconds // size
             return f"{count} {name}" + ("" if count == 1 else "S")
     return f"{microseconds} MICROSECOND" + ("" if microseconds == 1 else "S")
+
+
+def roughly(microseconds: int) -> str:
+    """A duration rounded up to what people read: `1 HOUR` for a microsecond less, whole seconds from ten on."""
+    for grain in (SECOND, MILLISECOND):
+        if microseconds >= 10 * grain:
+            return format_duration(-(-microseconds // grain) * grain)
+    return format_duration(microseconds)

@@ -1,7 +1,8 @@
-"""Kept: what operators keep that forget by promise or keep buckets of values, and how much that is.
+"""Kept: what operators keep that forget by time or promise or keep buckets of values, and how much that is.
 
 | bounded by | rows |
 |---|---|
+| time | rows per second × the time until no partner comes, or no row of the group |
 | punctuation, key | rows per second × the time until the values that a row waits for are closed (`closes`) |
 | constraint | rows per second × the time that the constraint's k rows take on the other stream |
 | values | at most as many as there are buckets, groups or values |
@@ -21,6 +22,7 @@ from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod, distinct_values
+from headgate.safety.event_time.closing import ClockClosing
 from headgate.safety.gate import Methods, is_aggregate
 from headgate.safety.group_closing import GroupClosing
 from headgate.safety.purging import Chain, Closing, JoinPurge
@@ -57,6 +59,11 @@ class _Keeping:
                 member = node.members[number]
                 rate = self.optimized.estimates.edges[member].rate
                 held[member] = (rate * self._chain(purge, chain).seconds, True)
+        for node, retained in self.methods.retained.items():
+            for number, each in retained.items():
+                member = node.members[number]
+                held[member] = (self.optimized.estimates.edges[member].rate * each.length / SECOND, True)
+        for node in (*self.methods.joins, *self.methods.retained):
             if max(edges[node].pattern, edges[node].expiry) == Pattern.MON:
                 # What is stored is bounded; the results are never taken back.
                 held[node] = (None, False)
@@ -69,8 +76,10 @@ class _Keeping:
     def _stored(self, node: Node, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
         if isinstance(node, Join) and node in self.methods.values:
             yield from self._buckets(node, self.methods.values[node])
-        elif isinstance(node, Join) and node in self.methods.joins:
-            yield from self._purged(node, choice, self.methods.joins[node], estimates)
+        elif isinstance(node, Join) and (node in self.methods.joins or node in self.methods.retained):
+            yield from self._forgotten(node, choice, estimates)
+        elif node in self.methods.clocks:
+            yield from self._passed_groups(node, choice, self.methods.clocks[node], estimates)
         elif node in self.methods.groups:
             yield from self._closed_groups(node, choice, self.methods.groups[node], estimates)
         elif isinstance(node, (Aggregate, Distinct)) and choice.rows is None:
@@ -120,20 +129,43 @@ class _Keeping:
 
     # -- promises ---------------------------------------------------------------------------------
 
-    def _purged(
-        self, node: Join, choice: StateChoice, purge: JoinPurge, estimates: Estimates
-    ) -> Iterator[StoredInput]:
+    def _forgotten(self, node: Join, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
+        """The inputs of a join that forgets rows by time or by promises, and the closed values."""
+        purge, retained = self.methods.joins.get(node), self.methods.retained.get(node, {})
         for number, stored in enumerate(choice.stored):
-            chain = purge.chains.get(number)
-            if chain is None:
-                yield stored
-                continue
-            wait = self._chain(purge, chain)
-            by = ", ".join(str(purge.closings[step.closing].promise) for step in chain.steps)
             rate = estimates.edges[node.members[number]].rate
-            yield replace(stored, forgets=f"dropped by {by}", formula=_rated(rate, wait))
-        for number, closing in enumerate(purge.closings):
+            chain = None if purge is None else purge.chains.get(number)
+            if number in retained:
+                wait = _Wait(retained[number].length / SECOND, "until no partner comes")
+                yield replace(stored, structure="fifo", forgets="dropped by time", formula=_rated(rate, wait))
+            elif purge is not None and chain is not None:
+                by = ", ".join(str(purge.closings[step.closing].promise) for step in chain.steps)
+                formula = _rated(rate, self._chain(purge, chain))
+                yield replace(stored, forgets=f"dropped by {by}", formula=formula)
+            else:
+                yield stored
+        for number, closing in enumerate(() if purge is None else purge.closings):
+            assert purge is not None
             yield self._heard(purge, number, closing)
+
+    def _passed_groups(
+        self, node: Node, choice: StateChoice, clock: ClockClosing, estimates: Estimates
+    ) -> Iterator[StoredInput]:
+        """Groups, or values of DISTINCT, until event time has passed them."""
+        below = node.inputs[0]
+        rate, wait = (
+            estimates.edges[below].rate,
+            _Wait(max(0, clock.wait) / SECOND, "until time has passed it"),
+        )
+        for stored, kept in zip(choice.stored, (node, below), strict=False):
+            rows = stored.rows if stored.rows is not None else rate * wait.seconds
+            yield replace(
+                stored,
+                rows=rows,
+                bytes=rows * row_bytes(kept),
+                forgets="forgotten by time",
+                formula=_rated(rate, wait),
+            )
 
     def _heard(self, purge: JoinPurge, number: int, closing: Closing) -> StoredInput:
         """The closed values of one promise."""

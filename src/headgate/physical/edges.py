@@ -72,7 +72,7 @@ class Edges:
             each
             for each in self.facts.plan.walk()
             if (isinstance(each, TableJoin) and not each.table.retroactive)
-            or (isinstance(each, Join) and each in self.methods.joins)
+            or (isinstance(each, Join) and (each in self.methods.joins or each in self.methods.retained))
         ]
         return frozenset(node for each in joins for node in each.walk())
 

@@ -28,8 +28,10 @@ from headgate.kernels import union as uniting
 from headgate.kernels import window as windowing
 from headgate.kernels import wstream as windowed
 from headgate.kernels.append import Append
+from headgate.kernels.clock_value import ClockValue
 from headgate.kernels.expressions import compile_scalar, polars_type
 from headgate.kernels.kernel import Kernel
+from headgate.kernels.retain import Retain
 from headgate.kernels.state.structure import Structure
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
@@ -59,6 +61,7 @@ from headgate.plan.nodes import (
 from headgate.plan.panes import common_slide, grouped_in_panes
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod
+from headgate.safety.event_time.closing import ClockClosing
 from headgate.safety.gate import AdmittedPlan, Methods
 from headgate.safety.group_closing import GroupClosing
 from headgate.safety.promise import Promise, checks_of
@@ -213,9 +216,16 @@ class _Lowering:
                 )
                 for number, member in enumerate(node.members)
             )
+        retained = self.methods.retained.get(node, {})
+        inputs = tuple(
+            self._add("retain", Retain(retained[number].length), at) if number in retained else at
+            for number, at in enumerate(inputs)
+        )
         members = tuple(
-            join.JoinInput(schema_of(member), self._internal(member), self.edges.structure(member))
-            for member in node.members
+            join.JoinInput(schema_of(member), True, Structure.FIFO)
+            if number in retained
+            else join.JoinInput(schema_of(member), self._internal(member), self.edges.structure(member))
+            for number, member in enumerate(node.members)
         )
         owner = {name: index for index, member in enumerate(node.members) for name in member.names}
         equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
@@ -328,6 +338,11 @@ class _Lowering:
             self.promises.append(closing.filled)
         return [self._closed(each) for each in closing.closings]
 
+    def _passed(self, node: Aggregate | Distinct, clock: ClockClosing, at: int) -> int:
+        """The step that says which values of a column of time have passed; it only looks at the clock."""
+        dtype = polars_type(node.input.type_of(clock.key))
+        return self._add("clock", ClockValue(clock.key, dtype, clock.unit.scale, clock.lag), at)
+
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)
         if node.table.retroactive:
@@ -367,6 +382,10 @@ class _Lowering:
             form = "naive"
         kernel = distinct.Distinct(schema_of(node), form)
         below = self.relation(node.input)
+        clock = self.methods.clocks.get(node)
+        if clock is not None:
+            timed = closing_distinct.ClosingDistinct(kernel, (clock.key,), (True,))
+            return self._add("distinct", timed, below, self._passed(node, clock, below))
         closing = self.methods.groups.get(node)
         if closing is None:
             groups = aggregate.Aggregate(schema_of(node), tuple(schema_of(node)), ())
@@ -402,6 +421,10 @@ class _Lowering:
         was, self.external = self.external, kernel.append
         below = self.lower(node.input)
         self.external = was
+        clock = self.methods.clocks.get(node)
+        if clock is not None:
+            timed = aggregate.ClosingAggregate(kernel, (clock.key,), (True,))
+            return self._add("aggregate", timed, below, self._passed(node, clock, below))
         closing = self.methods.groups.get(node)
         if closing is None:
             return self._add("aggregate", self._by_panes(node, kernel) or kernel, below)

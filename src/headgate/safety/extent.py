@@ -27,6 +27,7 @@ from headgate.plan.nodes import (
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption
 from headgate.safety.bounded_values import distinct_values
+from headgate.safety.event_time.retention import Retention
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
 from headgate.safety.verdict import Cause
@@ -51,19 +52,23 @@ class Extent:
 Extents = Mapping[Node, Extent]
 
 
-def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge]) -> Extents:
+Retained = Mapping[Join, Mapping[int, Retention]]
+"""By join, the inputs that time lets go, and how long they are kept."""
+
+
+def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge], retained: Retained) -> Extents:
     """The extent of every edge of a plan.
 
     Sound because live rows are counted per operator: a bounded number of live input rows gives a bounded number
-    of live output rows for every operator here. A join needs less: see `_of_purged_join`. Where rows never die, no
-    window bounds them, whatever bounds the rows below: see `_never_dying`.
+    of live output rows for every operator here. A join needs less: see `_of_forgetting_join`. Where rows never die,
+    no window bounds them, whatever bounds the rows below: see `_never_dying`.
     """
     found: dict[Node, Extent] = {}
     for node in reversed(list(plan.walk())):
         inputs = [found[each] for each in node.inputs]
         extent = _extent(node, inputs)
         if isinstance(node, Join):
-            extent = _of_purged_join(node, inputs, edges, purges[node]) or extent
+            extent = _of_forgetting_join(node, inputs, edges, purges[node], retained[node]) or extent
         found[node] = _never_dying(node, edges, extent)
     return found
 
@@ -87,17 +92,25 @@ def groups_of(node: Aggregate, below: Extent) -> Extent:
     return _extent(node, [below])
 
 
-def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: JoinPurge) -> Extent | None:
-    """The extent of a join of windowed inputs with unwindowed ones that are purged; None if it is not one.
+def _of_forgetting_join(
+    node: Join,
+    inputs: Sequence[Extent],
+    edges: Edges,
+    purge: JoinPurge,
+    retained: Mapping[int, Retention],
+) -> Extent | None:
+    """The extent of a join of windowed inputs with unwindowed ones that it forgets; None if it is not one.
 
     A live result has a live row of the windowed input, and stored rows of the others as they were at its birth;
     both are bounded in number.
     """
     open_inputs = [number for number, extent in enumerate(inputs) if not extent.bounded]
-    if not open_inputs or any(number not in purge.chains for number in open_inputs):
+    if not open_inputs or any(
+        number not in purge.chains and number not in retained for number in open_inputs
+    ):
         return None
     for number, extent in enumerate(inputs):
-        if extent.by is Cause.WINDOW and edges[node.members[number]].pattern in (Pattern.WKS, Pattern.WK):
+        if extent.by is Cause.WINDOW and edges[node.members[number]].pattern != Pattern.MON:
             name = shown_name(node.members[number], number)
             return Extent(Cause.WINDOW, f"a result leaves with its row of {name}: {extent.reason}")
     return None

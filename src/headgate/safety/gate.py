@@ -26,7 +26,9 @@ from headgate.plan.nodes import (
 from headgate.plan.patterns import Edges, Pattern, label
 from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
-from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
+from headgate.safety.event_time.closing import ClockClosing, close_by_clock
+from headgate.safety.event_time.retention import Retention, retentions
+from headgate.safety.extent import Extent, Extents, Retained, by_values, groups_of, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
 from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
@@ -39,7 +41,11 @@ class Methods:
     """How operators keep what the verdict promises: purges of joins, closings of groups, synopses of values."""
 
     joins: dict[Join, JoinPurge] = field(default_factory=dict)
+    retained: dict[Join, Mapping[int, Retention]] = field(default_factory=dict)
+    """Inputs of joins that time lets go, by their number."""
     groups: dict[Node, GroupClosing] = field(default_factory=dict)
+    clocks: dict[Node, ClockClosing] = field(default_factory=dict)
+    """Groups and values of DISTINCT that time closes."""
     values: dict[Join, ValuesMethod] = field(default_factory=dict)
     checks: set[str] = field(default_factory=set)
     """Streams whose CHECKs are relied on."""
@@ -76,7 +82,9 @@ def examine(query: str, plan: Emit) -> Judgement:
     """The verdict on every state of a normalized plan, and the methods that it counts on."""
     edges = label(plan)
     purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
-    judge_ = _Judge(edges, measure(plan, edges, purges), purges, dict(_consumers(plan)))
+    retained = {node: retentions(node, edges) for node in purges}
+    extents = measure(plan, edges, purges, retained)
+    judge_ = _Judge(edges, extents, purges, retained, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
     return Judgement(Verdict(query, tuple(states), shape_of(plan), _waits(plan)), judge_.methods)
 
@@ -119,6 +127,7 @@ class _Judge:
     edges: Edges
     extents: Extents
     purges: Mapping[Join, JoinPurge]
+    retained: Retained
     consumers: Mapping[Join, tuple[Node | None, Node]]
     methods: Methods = field(default_factory=Methods)
 
@@ -148,8 +157,10 @@ class _Judge:
                 yield self._kept(node.kind.lower(), node.input)
 
     def _join(self, node: Join) -> Iterator[StateVerdict]:
-        purge = self.purges[node]
-        open_members = [n for n, each in enumerate(node.members) if not self.extents[each].bounded]
+        purge, retained = self.purges[node], self._retained(node)
+        open_members = [
+            n for n, each in enumerate(node.members) if n not in retained and not self.extents[each].bounded
+        ]
         failure = ""
         if any(number not in purge.chains for number in open_members):
             found = judge_join(node, *self.consumers[node])
@@ -159,10 +170,15 @@ class _Judge:
                 yield from self._synopses(node, found.method)
                 return
             failure = found.reason
+        if retained:
+            self.methods.retained[node] = retained
         for number, member in enumerate(node.members):
             chain = purge.chains.get(number)
             if self.extents[member].bounded:
                 yield self._kept("join", member)
+            elif number in retained:
+                self.methods.checks.update(retained[number].checks)
+                yield StateVerdict("join", stream_of(member), Cause.TIME, retained[number].reason)
             elif chain is not None:
                 cause = Cause(chain.cause)
                 yield StateVerdict("join", stream_of(member), cause, chain.reason, chain.assumes)
@@ -171,12 +187,28 @@ class _Judge:
                 said = "; ".join(reason for reason in reasons if reason)
                 yield StateVerdict("join", stream_of(member), Cause.NONE, said)
         if any(number in purge.chains for number in open_members):
-            self.methods.joins[node] = purge
+            self.methods.joins[node] = purge.only(open_members)
             for forgetting in purge.forgetting:
                 closing = purge.closings[forgetting.closing]
                 name = stream_of(node.members[closing.member])
                 cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
                 yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+
+    def _retained(self, node: Join) -> Mapping[int, Retention]:
+        """The inputs without a bound that time lets go.
+
+        None of them where another input without a bound can end rows: results are remembered then, to be ended, and
+        nothing would end them all.
+        """
+        ends = any(
+            max(self.edges[each].pattern, self.edges[each].expiry) == Pattern.STR
+            and not self.extents[each].bounded
+            for each in node.members
+        )
+        found = self.retained[node]
+        return {
+            n: each for n, each in found.items() if not ends and not self.extents[node.members[n]].bounded
+        }
 
     def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
         how = {
@@ -191,7 +223,12 @@ class _Judge:
             yield StateVerdict("join", name, Cause.VALUES, reason)
 
     def _distinct(self, node: Distinct) -> StateVerdict:
-        closing = None if self.extents[node].bounded else close_groups(node, self.edges)
+        if self.extents[node].bounded:
+            return self._kept("distinct", node)
+        clock = self._clock("distinct", node)
+        if clock is not None:
+            return clock
+        closing = close_groups(node, self.edges)
         if closing is None:
             return self._kept("distinct", node)
         self.methods.groups[node] = closing
@@ -207,6 +244,10 @@ class _Judge:
             if rows:
                 yield self._kept("aggregate", node.input)
             return
+        clock = self._clock("aggregate", node)
+        if clock is not None:
+            yield clock
+            return
         closing = close_groups(node, self.edges)
         if closing is not None:
             self.methods.groups[node] = closing
@@ -217,6 +258,15 @@ class _Judge:
         yield self._state("aggregate", node, groups)
         if rows:
             yield self._rows_by_values(node) or self._kept("aggregate", node.input)
+
+    def _clock(self, operator: str, node: Aggregate | Distinct) -> StateVerdict | None:
+        """The verdict on groups or values that time closes, if it does."""
+        found = close_by_clock(node, self.edges)
+        if found is None:
+            return None
+        self.methods.clocks[node] = found
+        self.methods.checks.update(found.checks)
+        return StateVerdict(operator, stream_of(node), Cause.TIME, found.reason)
 
     def _rows_by_values(self, node: Aggregate) -> StateVerdict | None:
         """The verdict on the values that calls need, where they are few."""

@@ -23,8 +23,8 @@ input is purged while another one can end rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headgate.plan.nodes import Join, StreamScan
@@ -112,6 +112,10 @@ class JoinPurge:
     stuck: Mapping[int, str]
     query: JoinQuery
     """The join as the Punctuation document sees it; streams are numbers of inputs."""
+
+    def only(self, members: Collection[int]) -> JoinPurge:
+        """The purge of these inputs alone: others are let go by something else."""
+        return replace(self, chains={n: each for n, each in self.chains.items() if n in members})
 
 
 def study(join: Join, edges: Edges) -> JoinPurge:

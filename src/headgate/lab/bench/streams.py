@@ -1,4 +1,4 @@
-"""`headgate bench join`, `distinct`, `aggregate` and `multijoin`: engines side by side on the same data."""
+"""`headgate bench join [--interval]`, `distinct`, `aggregate`, `multijoin`: engines side by side on the same data."""
 
 from __future__ import annotations
 

@@ -65,6 +65,13 @@ WORKLOADS: Mapping[str, Workload] = {
             ("k", "v", "w"),
         ),
         Workload(
+            "interval",
+            ("R", "S"),
+            "SELECT ISTREAM(r.k, r.v, s.v AS w) FROM R AS r, S AS s WHERE r.k = s.k "
+            f"AND s.ts BETWEEN r.ts AND r.ts + INTERVAL {WINDOW_SECONDS} SECONDS",
+            ("k", "v", "w"),
+        ),
+        Workload(
             "multijoin",
             ("R", "S", "T"),
             f"SELECT ISTREAM(r.k, r.v, s.v AS w, t.v AS x) FROM R {_W} AS r, S {_W} AS s, T {_W} AS t "
@@ -136,11 +143,12 @@ def by_polars(workload: Workload, folder: Path) -> pl.LazyFrame:
     def near(one: str, other: str) -> pl.Expr:
         return (pl.col(one) < pl.col(other) + window) & (pl.col(other) < pl.col(one) + window)
 
-    if workload.name == "join":
+    if workload.name in ("join", "interval"):
+        follows = (pl.col("ts_s") >= pl.col("ts")) & (pl.col("ts_s") <= pl.col("ts") + window)
         answer = (
             tables["R"]
             .join(tables["S"], on="k", suffix="_s")
-            .filter(near("ts", "ts_s"))
+            .filter(near("ts", "ts_s") if workload.name == "join" else follows)
             .select("k", "v", w="v_s")
         )
     elif workload.name == "multijoin":

@@ -122,10 +122,20 @@ def _side(streams: Mapping[str, DataFrame], name: str, **columns: str) -> DataFr
     return streams[name].select(*chosen).withWatermark(time, "0 seconds")
 
 
-def _join(streams: Mapping[str, DataFrame]) -> DataFrame:
+def _pairs(streams: Mapping[str, DataFrame], together: Any) -> DataFrame:
+    """R and S by key, and by a condition on their times."""
     left = _side(streams, "R", r_ts="ts", k="k", v="v")
     right = _side(streams, "S", s_ts="ts", s_k="k", w="v")
-    return left.join(right, (f.col("k") == f.col("s_k")) & _near("r_ts", "s_ts")).select("k", "v", "w")
+    return left.join(right, (f.col("k") == f.col("s_k")) & together).select("k", "v", "w")
+
+
+def _join(streams: Mapping[str, DataFrame]) -> DataFrame:
+    return _pairs(streams, _near("r_ts", "s_ts"))
+
+
+def _interval(streams: Mapping[str, DataFrame]) -> DataFrame:
+    last = f.col("r_ts") + f.expr(f"INTERVAL {WINDOW_SECONDS} SECONDS")
+    return _pairs(streams, f.col("s_ts").between(f.col("r_ts"), last))
 
 
 def _multijoin(streams: Mapping[str, DataFrame]) -> DataFrame:
@@ -147,6 +157,7 @@ def _windowed(streams: Mapping[str, DataFrame]) -> Any:
 
 NATIVE: Mapping[str, Any] = {
     "join": _join,
+    "interval": _interval,
     "multijoin": _multijoin,
     "distinct": lambda streams: _windowed(streams).agg(f.count(f.lit(1)).alias("n")).select("k"),
     "aggregate": lambda streams: (

@@ -102,6 +102,11 @@ _WINDOWED = (
 
 QUERIES: Mapping[str, str] = {
     "join": f"SELECT R.k, R.v, S.v AS w FROM R, S WHERE R.k = S.k AND {_near('R', 'S')}",
+    "interval": (
+        "SELECT R.k, R.v, S.v AS w FROM R, S WHERE R.k = S.k "
+        f"AND S.ts BETWEEN R.ts AND R.ts + INTERVAL '{WINDOW_SECONDS}' SECOND "
+        f"AND S.us BETWEEN R.us AND R.us + {_WINDOW_US}"
+    ),
     "multijoin": (
         "SELECT R.k, R.v, S.v AS w, T.v AS x FROM R, S, T WHERE R.k = S.k AND S.m = T.m "
         f"AND {_near('R', 'S')} AND {_near('S', 'T')} AND {_near('R', 'T')}"

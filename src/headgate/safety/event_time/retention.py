@@ -1,0 +1,71 @@
+"""Retention: how long an unwindowed input of a join has to keep its rows, because time says when partners come.
+
+```
+b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 HOUR
+
+a        *───────── kept ─────────┤        1 hour after it no row of b joins it any more
+b              *                           a later row of a is later than it: kept for its own instant
+```
+
+A row can go when no result with it is born later. A later result has a row that comes later, of some other input; if
+each of the others is at most d after this row in every result, none comes once the clock is d past it. Results stay:
+that a row is gone from the state is not its death (as with internal windows: Windows document, 3.3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.model.time import roughly
+from headgate.plan.nodes import Join, Node
+from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.event_time.facts import EventTimes, birth
+from headgate.safety.lineage import shown_name
+
+
+@dataclass(frozen=True)
+class Retention:
+    """A row is kept for `length` microseconds, at least its own instant."""
+
+    length: int
+    reason: str
+    checks: frozenset[str] = frozenset()
+    """Streams whose CHECKs are part of the reason."""
+
+
+def retentions(join: Join, edges: Edges) -> Mapping[int, Retention]:
+    """The inputs of a join whose rows never die but that need not be kept for ever, by their number."""
+    open_ = [n for n, member in enumerate(join.members) if _never_dies(edges, member)]
+    found: dict[int, Retention] = {}
+    for checks in (False, True):
+        missing = [number for number in open_ if number not in found]
+        if not missing:
+            break
+        differences, relied = EventTimes(edges, checks).joined(join)
+        for number in missing:
+            most = [
+                differences.bound(birth(other), birth(number))
+                for other in range(len(join.members))
+                if other != number
+            ]
+            known = [each for each in most if each is not None]
+            if len(known) == len(most):
+                length = max(0, *known) + 1
+                found[number] = Retention(length, _reason(join, number, length), relied)
+    return found
+
+
+def _never_dies(edges: Edges, node: Node) -> bool:
+    edge = edges[node]
+    return max(edge.pattern, edge.expiry) == Pattern.MON
+
+
+def _reason(join: Join, number: int, length: int) -> str:
+    name = shown_name(join.members[number], number)
+    others = " and ".join(
+        shown_name(each, place) for place, each in enumerate(join.members) if place != number
+    )
+    if length == 1:
+        return f"a row of {name} joins no row of {others} that comes later"
+    return f"a row of {name} joins no row of {others} that comes more than {roughly(length - 1)} later"

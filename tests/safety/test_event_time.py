@@ -1,0 +1,219 @@
+"""Event time as a bound: what expressions over time say, what follows from conditions, and that state stays flat."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from fractions import Fraction
+from random import Random
+
+import networkx as nx
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.safety.growth import ROWS, keeps
+
+from headgate.kernels.expressions import compile_scalar
+from headgate.model.time import DAY, HOUR, MINUTE, SECOND
+from headgate.plan.nodes import Project
+from headgate.safety.event_time.differences import close
+from headgate.safety.event_time.linear import INSTANTS, linear
+from headgate.safety.verdict import Cause
+from headgate.session import Query, Session
+
+STREAMS = """
+CREATE STREAM a (ts TIMESTAMP, k BIGINT, v BIGINT, due TIMESTAMP, until TIMESTAMP,
+  CHECK (until BETWEEN ts AND ts + INTERVAL 20 SECONDS)) TIMESTAMP BY ts;
+CREATE STREAM b (ts TIMESTAMP, k BIGINT, w BIGINT) TIMESTAMP BY ts;
+CREATE STREAM c (ts TIMESTAMP, k BIGINT, x BIGINT) TIMESTAMP BY ts;
+CREATE TABLE t (k BIGINT, name STRING) NON RETROACTIVE;
+"""
+
+
+def query(text: str) -> Query:
+    session = Session()
+    session.sql(f"{STREAMS} CREATE QUERY q AS {text};")
+    return session.query("q")
+
+
+# -- expressions ----------------------------------------------------------------------------------
+
+OF_TIME = (
+    "ts",
+    "ts + INTERVAL 90 MINUTES",
+    "ts - INTERVAL 1500 MILLISECONDS",
+    "date_trunc('hour', ts)",
+    "date_trunc('week', ts - INTERVAL 1 DAY)",
+    "date_trunc('month', ts)",
+    "date_trunc('quarter', ts)",
+    "date_trunc('year', ts)",
+    "CAST(ts AS DATE)",
+    "to_date(ts)",
+    "trunc(ts, 'MM')",
+    "date_add(ts, 3)",
+    "CAST(CAST(ts AS DATE) AS TIMESTAMP)",
+    "unix_timestamp(ts)",
+    "unix_seconds(ts)",
+    "unix_millis(ts)",
+    "unix_micros(ts)",
+    "unix_date(CAST(ts AS DATE))",
+    "CAST(ts AS BIGINT)",
+    "unix_timestamp(ts) DIV 300",
+    "unix_timestamp(ts) * 2 + 7",
+    "3 * unix_timestamp(ts) - 5",
+    "-unix_timestamp(ts)",
+    "unix_timestamp(ts) - unix_timestamp(ts) % 300",
+    "floor(unix_timestamp(ts) / 300)",
+    "ceil(unix_millis(ts) / 7)",
+    "round(unix_timestamp(ts) / 60)",
+    "CAST(unix_timestamp(ts) / 3600 AS INT)",
+    "unix_timestamp(ts) / 300",
+    "unix_timestamp(ts) / 86400.0",
+    "CAST(unix_timestamp(ts) / 3600.0 AS DECIMAL(12, 0))",
+    "unix_timestamp(ts) / 7 + 0.1",
+    "CAST(unix_millis(ts) AS DOUBLE) * 0.001 - 3",
+    "year(ts)",
+    "year(CAST(ts AS DATE))",
+)
+NOT_OF_TIME = (
+    "hour(ts)",
+    "ts > due",
+    "v",
+    "v + unix_timestamp(ts)",
+    "date_format(ts, 'HH')",
+    "least(ts, due)",
+)
+
+
+def outputs(text: str) -> Project:
+    plan = query(f"SELECT ISTREAM({text} AS e) FROM a").plan
+    return next(node for node in plan.walk() if isinstance(node, Project) and "e" in node.names)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(
+        st.datetimes(datetime(2, 1, 1), datetime(9990, 1, 1))  # noqa: DTZ001
+        | st.datetimes(datetime(1969, 12, 30), datetime(1970, 1, 3)),  # noqa: DTZ001
+        min_size=1,
+        max_size=40,
+    )
+)
+@pytest.mark.parametrize("text", OF_TIME)
+def test_a_linear_form_is_right_for_every_instant(text: str, instants: list[datetime]) -> None:
+    project = outputs(text)
+    (output,) = project.outputs
+    form = linear(output.scalar.expression, lambda name: INSTANTS if name == "a.ts" else None)
+    assert form is not None
+    assert set(form.terms) == {"a.ts"}
+    times = pl.Series("a.ts", [each.replace(tzinfo=UTC) for each in instants], dtype=pl.Datetime("us", "UTC"))
+    values = pl.DataFrame([times]).select(compile_scalar(output.scalar).alias("e"))["e"]
+    if isinstance(values.dtype, pl.Date):
+        values = values.cast(pl.Int32)
+    elif isinstance(values.dtype, pl.Datetime):
+        values = values.dt.epoch("us")
+    sign = form.terms["a.ts"]
+    for instant, value in zip(times.dt.epoch("us"), values, strict=True):
+        error = form.scale * Fraction(value) - sign * instant
+        assert form.low <= error <= form.high
+
+
+@pytest.mark.parametrize("text", NOT_OF_TIME)
+def test_what_is_no_time_has_no_linear_form(text: str) -> None:
+    (output,) = outputs(text).outputs
+    form = linear(output.scalar.expression, lambda name: INSTANTS if name in ("a.ts", "a.due") else None)
+    assert form is None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.integers(0, 50)), max_size=15)
+)
+def test_differences_are_shortest_paths(bounds: list[tuple[str, str, int]]) -> None:
+    graph = nx.DiGraph()
+    for later, earlier, most in bounds:
+        known = graph.get_edge_data(earlier, later, {"weight": most})["weight"]
+        graph.add_edge(earlier, later, weight=min(most, known))
+    found = close(bounds)
+    lengths = dict(nx.all_pairs_dijkstra_path_length(graph))
+    for later in "abcdef":
+        for earlier in "abcdef":
+            if later != earlier:
+                assert found.bound(later, earlier) == lengths.get(earlier, {}).get(later)
+
+
+# -- verdicts -------------------------------------------------------------------------------------
+
+KEPT_FOR = {
+    "a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 HOUR": (HOUR, 0),
+    "a.k = b.k AND b.ts > a.ts AND b.ts <= a.ts + INTERVAL 1 HOUR": (HOUR, 0),
+    "a.ts = b.ts": (0, 0),
+    "a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 2 MINUTES AND b.ts + INTERVAL 5 MINUTES": (
+        2 * MINUTE,
+        5 * MINUTE,
+    ),
+    "a.k = b.k AND b.ts - a.ts BETWEEN INTERVAL -1 MINUTES AND INTERVAL 1 MINUTES": (MINUTE, MINUTE),
+    "date_trunc('hour', a.ts) = date_trunc('hour', b.ts)": (HOUR - 1, HOUR - 1),
+    "CAST(a.ts AS DATE) = CAST(b.ts AS DATE)": (DAY - 1, DAY - 1),
+    "a.k = b.k AND b.ts >= a.ts AND b.ts < a.until": (20 * SECOND - 1, 0),
+    "unix_timestamp(b.ts) - unix_timestamp(a.ts) BETWEEN 0 AND 10": (11 * SECOND - 1, SECOND - 1),
+}
+
+
+@pytest.mark.parametrize(("condition", "kept"), KEPT_FOR.items(), ids=str)
+def test_a_join_keeps_rows_as_long_as_partners_can_come(condition: str, kept: tuple[int, int]) -> None:
+    found = query(f"SELECT ISTREAM(a.v, b.w) FROM a, b WHERE {condition}")
+    assert found.judged.admitted
+    (retained,) = found.optimized.judgement.methods.retained.values()
+    assert tuple(retained[number].length - 1 for number in (0, 1)) == kept
+    assert [state.by for state in found.judged.states] == [Cause.TIME, Cause.TIME]
+
+
+REFUSED = (
+    "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND b.ts > a.ts",
+    "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND b.ts BETWEEN a.due AND a.due + INTERVAL 1 HOUR",
+    "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND b.ts < a.due AND b.ts >= a.ts",
+    "SELECT ISTREAM(a.v, b.w) FROM a [RANGE 1 MINUTE], b WHERE a.k = b.k AND b.ts < a.ts",
+    "SELECT ISTREAM(a.v, b.w) FROM a, b, c WHERE a.k = b.k AND b.k = c.k AND a.ts = b.ts",
+    "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND hour(a.ts) = hour(b.ts)",
+    "SELECT due, COUNT(*) AS n FROM a GROUP BY due",
+    "SELECT ISTREAM(DISTINCT date_trunc('hour', due)) FROM a",
+    "SELECT RSTREAM(date_trunc('hour', ts), COUNT(*)) FROM a GROUP BY date_trunc('hour', ts)",
+    # A row of `a` comes back when the row that hid it has died, whatever its time.
+    "SELECT ISTREAM(DISTINCT ts) FROM a WHERE NOT EXISTS (SELECT * FROM b [RANGE 1 MINUTE] WHERE b.k = a.k)",
+)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_time_does_not_bound_is_refused(text: str) -> None:
+    assert not query(text).judged.admitted
+
+
+FLAT = (
+    "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE b.ts BETWEEN a.ts - INTERVAL 3 SECONDS AND a.ts + INTERVAL 9 SECONDS",
+    "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.ts = b.ts",
+    "SELECT a.v, b.w FROM a [RANGE 9 SECONDS], b WHERE a.k = b.k AND b.ts > a.ts",
+    "SELECT a.v, b.w FROM a, b [ROWS 3] WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL 9 SECONDS",
+    "SELECT a.v, b.w FROM a [RANGE 8 SECONDS SLIDE 4 SECONDS], b "
+    "WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS",
+    "SELECT ISTREAM(a.v, x) FROM a, b, c WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS AND c.ts = b.ts",
+    "SELECT ISTREAM(a.v, b.w, name) FROM a, b, t WHERE a.k = b.k AND t.k = a.k AND b.ts >= a.ts AND b.ts < a.until",
+    "SELECT k, date_trunc('minute', ts) AS m, COUNT(DISTINCT v) AS n, MEDIAN(v) AS o FROM a "
+    "GROUP BY k, date_trunc('minute', ts)",
+    "SELECT ISTREAM(DISTINCT k, unix_timestamp(ts) DIV 10 AS bucket) FROM a",
+    "SELECT ISTREAM(DISTINCT ts, k) FROM a",
+    "SELECT date_trunc('minute', a.ts) AS m, SUM(w) AS w FROM a, b "
+    "WHERE a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS GROUP BY date_trunc('minute', a.ts)",
+    "SELECT ISTREAM(DISTINCT u) FROM (SELECT ts AS u FROM a UNION ALL SELECT ts AS u FROM b) x",
+    "SELECT ISTREAM(x.n, c.x) FROM (SELECT DISTINCT ts, k AS n FROM a) x, c "
+    "WHERE c.ts BETWEEN x.ts AND x.ts + INTERVAL 7 SECONDS",
+)
+
+
+@pytest.mark.parametrize("text", FLAT)
+def test_state_stays_flat(text: str) -> None:
+    found = query(text)
+    assert found.judged.admitted, found.judged.states
+    kept = keeps(found, "unique", Random(1))
+    assert kept.sizes is not None
+    assert max(kept.sizes) < ROWS
+    assert not kept.grows, kept.sizes
