@@ -63,7 +63,7 @@ def test_a_window_on_one_side_does_not_let_the_other_go() -> None:
         + "CREATE QUERY q AS SELECT b, c FROM s, t [RANGE 1 MINUTE] WHERE s.a = t.a;"
     )
     assert causes(found) == {"s": "none", "t": "window"}
-    assert "t may always bring another row with t.a of it" in state(found, "join", "s").reason
+    assert "t may always bring another row with the same t.a" in state(found, "join", "s").reason
 
 
 def test_a_cycle_is_safe_at_once_and_says_how() -> None:
@@ -144,7 +144,7 @@ def test_nothing_is_dropped_while_another_input_ends_rows() -> None:
         + "CREATE QUERY q AS SELECT b, c FROM s, t [ROWS 5] WHERE s.a = t.a;"
     )
     assert causes(found)["s"] == "none"
-    assert "can end early" in state(found, "join", "s").reason
+    assert "can leave early" in state(found, "join", "s").reason
 
 
 def test_monitoring_bounds_nothing() -> None:
@@ -206,7 +206,7 @@ def test_clustered_values_are_closed_when_others_have_come_if_all_values_do_come
     )
     unsure = verdict(streams("s(a)", "t(a) CLUSTERED BY (a) WITHIN 10 ROWS") + query)
     assert causes(unsure)["s"] == "none"
-    assert "no FOREIGN KEY says that all does" in state(unsure, "join", "s").reason
+    assert "no FOREIGN KEY says that every value comes" in state(unsure, "join", "s").reason
 
 
 def test_a_key_says_what_it_cannot_promise() -> None:

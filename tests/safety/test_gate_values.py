@@ -146,8 +146,10 @@ def test_many_occurrences_of_one_stream_are_judged_at_once() -> None:
 
 
 def test_a_refusal_says_which_values_are_too_many() -> None:
-    assert "S.A = T.D joins on unboundedly many values" in reasons("SELECT f FROM S, T WHERE A = D")
-    assert "has no gaps" in reasons("SELECT DISTINCT z FROM S, T WHERE z = w AND z > 1 AND z < 2")
+    assert "S.A = T.D joins on values of which there can be any number" in reasons(
+        "SELECT f FROM S, T WHERE A = D"
+    )
+    assert "there is always another" in reasons("SELECT DISTINCT z FROM S, T WHERE z = w AND z > 1 AND z < 2")
     assert "A <> T.D is not a comparison" in reasons("SELECT f FROM S, T WHERE A <> D")
 
 

@@ -112,7 +112,8 @@ def judge_join(join: Join, consumer: Node | None, core: Node) -> ValuesVerdict:
         )
     if block is None:
         return ValuesVerdict(
-            None, "value ranges bound only joins of unwindowed streams, selected and projected"
+            None,
+            "that columns have few values helps only where a join reads its streams directly and without windows",
         )
     found = ValuesVerdict(None, "")
     for checks in (False, True) if any(scan.stream.checks for scan in block.scans) else (False,):
@@ -173,7 +174,10 @@ class _Judged:
             if call.argument is not None:
                 attributes = translated.attributes_of(self.block.outputs[call.argument])
                 if len(attributes) > 1:
-                    return ValuesVerdict(None, f"{call.show()} is over columns of several streams")
+                    return ValuesVerdict(
+                        None,
+                        f"{call.show()} needs columns of several streams, so no stream can be summed up by itself",
+                    )
             asked.append(_asked(call, attributes[0] if attributes else None))
         source = translated.query.projecting(grouping, distinct=False)
         if source.has_self_join and any(each.function.ignores_duplicates for each in asked):
@@ -262,10 +266,12 @@ class _Judged:
         method = ValuesMethod(form, translated, tuple(ordered), expressions, extremes, summed)
         missing = [a for synopsis in ordered for a in synopsis.attributes if a not in expressions]
         if missing:
-            return ValuesVerdict(None, f"{missing[0]} is not at hand where rows are kept")
+            return ValuesVerdict(None, f"{missing[0]} is not among the columns that the join has")
         dense = [s for s in ordered if s.ordered and any(_uncoded(translated, a) for a in s.attributes)]
         if dense:
-            return ValuesVerdict(None, "values without gaps cannot be put in order with others yet")
+            return ValuesVerdict(
+                None, "fractions and text cannot be put in order with other columns yet [dense]"
+            )
         return ValuesVerdict(method, "")
 
 

@@ -84,7 +84,10 @@ def _never_dying(node: Node, edges: Edges, extent: Extent) -> Extent:
         return extent
     if extent.by is not Cause.WINDOW and not isinstance(node, Aggregate):
         return extent
-    return Extent(Cause.NONE, "what was said over INTERNAL windows stays, so every row of it does")
+    return Extent(
+        Cause.NONE,
+        "what has been answered over INTERNAL windows is never taken back, so every row of it stays",
+    )
 
 
 def groups_of(node: Aggregate, below: Extent) -> Extent:
@@ -170,7 +173,7 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
                 return Extent(Cause.VALUES, said, found[1])
             return Extent(
                 Cause.NONE,
-                f"{window.rows} rows stay for every value of {names}, and values never stop coming",
+                f"the newest rows of every {names} stay ({window.rows} each), and new values never stop coming",
             )
     return inputs[0]
 

@@ -162,7 +162,7 @@ class JoinStudy:
                 clustered = promise.cause == "constraint" and not promise.ordered
                 if clustered and not self._all_refer(number, behind, held):
                     self.unused.append(
-                        f"{promise} closes only what has come, and no FOREIGN KEY says that all does"
+                        f"{promise} closes only values that have come, and no FOREIGN KEY says that every value comes"
                     )
                     continue
                 found.setdefault(Scheme(str(number), frozenset(held)), (promise, behind))
@@ -210,8 +210,8 @@ class JoinStudy:
             others = [self.shown(each) for each in ending if each != number]
             if others:
                 stuck[number] = (
-                    f"rows of {', '.join(others)} can end early and must then find the rows they met, "
-                    "so none of these is dropped"
+                    f"rows of {', '.join(others)} can leave early and must then find the rows they were joined with, "
+                    "so none of those is dropped [strict]"
                 )
                 continue
             found = purge(self.query, str(number))
@@ -392,7 +392,7 @@ class JoinStudy:
                 for (stream, column), partners in self.query.partners.items()
                 if stream == other and any(partner[0] not in found.open for partner in partners)
             ]
-            where = f" with {' or '.join(pairs)} of it" if pairs else ""
+            where = f" with the same {' or '.join(pairs)}" if pairs else ""
             words.append(f"{self.shown(number)} may always bring another row{where}")
         reason = f"a row of {self.shown(int(found.stream))} is never dropped: " + ", and ".join(words)
         hints = [

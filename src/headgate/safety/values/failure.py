@@ -38,7 +38,9 @@ class Failure:
             text += f", when {' and '.join(map(str, self.case))}"
         if self.dense:
             names = ", ".join(map(str, self.dense))
-            text += f"; {names} has no gaps, so bounds alone leave infinitely many values"
+            text += (
+                f"; between two values of {names} there is always another, so a range does not help [dense]"
+            )
         return text
 
     def _cause(self) -> str:
@@ -46,18 +48,20 @@ class Failure:
         joins = " and ".join(map(str, self.predicates))
         match self.condition:
             case Condition.PROJECTION:
-                return f"{names} is in the result and can take unboundedly many values"
+                return f"{names} is in the result and can take any number of values [C1]"
             case Condition.EQUALITY:
-                return f"{joins} joins on unboundedly many values"
+                return f"{joins} joins on values of which there can be any number [C2]"
             case Condition.INEQUALITY:
-                return f"{joins} must be answered for unboundedly many values of {names}"
+                return f"whether {joins} depends on every {names} that has come, and there can be any number [C3]"
             case Condition.GROUPING:
-                return f"{names} can form unboundedly many groups"
+                return f"{names} can form any number of groups"
             case Condition.HOLISTIC:
-                return f"the aggregate needs all values of {names}, which are unboundedly many"
+                return f"the aggregate needs every {names} that has come, of which there can be any number [holistic]"
             case Condition.GREATEST:
-                return f"the greatest {names} is sought among the rows that {joins} selects"
+                return (
+                    f"any {names} may be the greatest of the rows that {joins} selects later, so all are kept"
+                )
             case Condition.LEAST:
-                return f"the least {names} is sought among the rows that {joins} selects"
+                return f"any {names} may be the least of the rows that {joins} selects later, so all are kept"
             case Condition.SIZE:
-                return "the query has too many cases to be judged"
+                return "the query has too many cases to be judged, so nothing is known of it"
