@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from itertools import pairwise
+from functools import cache, cached_property
+from itertools import combinations, pairwise
 from random import Random
 from typing import Any
 
@@ -111,6 +111,17 @@ def assert_true(proof: Proof, random: Random) -> None:
             last = max(set(half) ^ set(other))
             probe = min(last, len(proof.shown.adversary.probes) - 1)
             assert proof.answers(half, probe) != proof.answers(other, probe), (half, other, last)
+
+
+def assert_tells_all_apart(proof: Proof) -> None:
+    """Raises unless all parts of the rows, of one size if only such are claimed, are told apart: for few rows."""
+    adversary = proof.shown.adversary
+    sizes = [proof.size // 2] if adversary.one_size else range(proof.size + 1)
+    parts = [part for size in sizes for part in combinations(range(proof.size), size)]
+    answers = cache(proof.answers)
+    for one, other in combinations(parts, 2):
+        probe = min(max(set(one) ^ set(other)), len(adversary.probes) - 1)
+        assert answers(one, probe) != answers(other, probe), (one, other, probe)
 
 
 def broken_promises(stream: StreamDef, rows: Sequence[Row]) -> list[str]:

@@ -8,13 +8,15 @@ from random import Random
 import pytest
 from tests.oracle.generate import QUERY
 from tests.safety.growth import promising_text, windowed_text
-from tests.safety.proofs import Proof, assert_true
+from tests.safety.proofs import Proof, assert_tells_all_apart, assert_true
 from tests.safety.refusals import refusable_text
 
 from headgate.model.errors import HeadgateError
 from headgate.session import Query, Session
 
 ROWS = 48
+FEW = 4
+"""So few rows that all parts of them can be compared, for every fourth witness."""
 LONG_PIECES = 50
 LONG_REFUSED = 20
 """Together 1,000 refusals."""
@@ -45,6 +47,10 @@ def examine(seed: int, refused: int) -> Counter[str]:
         if shown is not None:
             try:
                 assert_true(Proof(query, shown), random)
+                few = query.witness(FEW) if seen["shown"] % 4 == 1 else None
+                if few is not None:
+                    seen["all parts told apart"] += 1
+                    assert_tells_all_apart(Proof(query, few))
             except AssertionError as error:
                 raise AssertionError(
                     f"seed {seed}: a false proof, {shown.adversary.reason}: {error}\n{query.session.render()}"
