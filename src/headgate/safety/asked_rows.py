@@ -97,11 +97,12 @@ def _pairs(
 ) -> Iterator[_Asking]:
     """The right side asked by the left, then the left by the right; only a side that nothing leaves is asked."""
     edges = label(plan)
-    for (asker, their), (asked, own) in ((sides[0], sides[1]), (sides[1], sides[0])):
+    later = "a later row of {} decides whether rows of {} count, so it has to be known which have come"
+    for (asker, their), (asked, own), words in ((*sides, said), (*sides[::-1], later)):
         one, other = _behind(asked, own), _behind(asker, their)
         edge = edges[asked]
         if one is not None and other is not None and max(edge.pattern, edge.expiry) == Pattern.MON:
-            yield _Asking(one, (other,), said.format(other[0].name, one[0].name))
+            yield _Asking(one, (other,), words.format(other[0].name, one[0].name))
 
 
 def _joined(node: Join, plan: Emit) -> Iterator[_Asking]:

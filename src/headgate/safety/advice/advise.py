@@ -46,6 +46,7 @@ def advise(
     promises = list(promise_edits(plan, trees))
     at_hand = [edit for edit in promises if edit.burden < Burden.NEW_COLUMN]
     punctuations = [edit for edit in promises if edit.kind == "punctuation"]
+    checks = list(check_edits(plan, trees))
     tables = list(table_edits(plan, trees))
     windows = list(window_edits(query, catalog, lengths))
     derived = list(derived_edits(query, catalog, lengths))
@@ -58,12 +59,14 @@ def advise(
         tables,
         list(distinct_edits(query)),
         list(value_edits(query, catalog)),
-        list(check_edits(plan, trees)),
+        checks,
         list(calendar_edits(query, catalog)),
         windows,
         punctuations if len(at_hand) < len(promises) else [],
         external,
         [*at_hand, *windows],
+        [*tables, *at_hand],
+        [*checks, *windows],
         [*windows, *derived],
         [*windows, *derived, *external],
         [*tables, *windows, *derived, *external],
