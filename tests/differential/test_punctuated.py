@@ -48,7 +48,12 @@ REFERRING = {
     "s1": Punctuated("ab", keys=("a",)),
     "s2": Punctuated("ac", refers=(("a", "s1"),), ordered=("a",)),
 }
+PAIR = {"s1": Punctuated("ab", ("a",)), "s2": Punctuated("ac", ("a",))}
+BOTH = {"s1": Punctuated("ab", ("ab",)), "s2": Punctuated("ab", ("ab",))}
+SUBSET = {"s1": Punctuated("ab", ("a",)), "s2": Punctuated("ab", ("ab",))}
 CIRCLE = "s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"
+MATCH = "SELECT * FROM s2 WHERE s2.a = s1.a"
+WINDOWED = "SELECT * FROM s2 [RANGE 7 SECONDS] WHERE s2.a = s1.a"
 
 QUERIES = {
     "cycle": (CYCLE, f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}"),
@@ -87,6 +92,45 @@ QUERIES = {
     "ordered and closed": (MIXED, "SELECT s1.a, SUM(c) AS c FROM s1, s2 WHERE s1.a = s2.a GROUP BY s1.a"),
     "ordered cycle": (ORDERED_CYCLE, f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}"),
     "referring": (REFERRING, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "exists": (PAIR, f"SELECT s1.a, b FROM s1 WHERE EXISTS ({MATCH})"),
+    "not exists": (PAIR, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({MATCH})"),
+    "exists greater": (PAIR, f"SELECT ISTREAM(s1.a, b) FROM s1 WHERE EXISTS ({MATCH} AND s2.c > s1.b)"),
+    "not exists greater": (PAIR, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({MATCH} AND s2.c > s1.b)"),
+    "exists in a window": (PAIR, f"SELECT s1.a, b FROM s1 WHERE EXISTS ({WINDOWED})"),
+    "not exists in a window": (PAIR, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({WINDOWED})"),
+    "exists greater in a window": (
+        PAIR,
+        f"SELECT s1.a, b FROM s1 WHERE EXISTS ({WINDOWED} AND s2.c > s1.b)",
+    ),
+    "not exists greater in a window": (
+        PAIR,
+        f"SELECT ISTREAM(s1.a, b) FROM s1 WHERE NOT EXISTS ({WINDOWED} AND s2.c > s1.b)",
+    ),
+    "windowed exists": (PAIR, f"SELECT s1.a, b FROM s1 [RANGE 6 SECONDS] WHERE EXISTS ({MATCH})"),
+    "windowed not exists": (
+        PAIR,
+        f"SELECT DSTREAM(s1.a, b) FROM s1 [RANGE 6 SECONDS SLIDE 4 SECONDS] WHERE NOT EXISTS ({MATCH})",
+    ),
+    "windowed exists greater": (
+        PAIR,
+        f"SELECT s1.a, b FROM s1 [RANGE 6 SECONDS] WHERE EXISTS ({MATCH} AND s2.c > s1.b)",
+    ),
+    "exists of a key": (AUCTION, f"SELECT s1.a, b FROM s1 WHERE EXISTS ({MATCH} AND s2.c <> s1.b)"),
+    "not exists of a key": (
+        AUCTION,
+        "SELECT s2.a, c FROM s2 WHERE NOT EXISTS (SELECT * FROM s1 WHERE s1.a = s2.a)",
+    ),
+    "exists of what refers": (
+        REFERRING,
+        "SELECT s2.a, c FROM s2 WHERE EXISTS (SELECT * FROM s1 WHERE s1.a = s2.a AND s1.b < s2.c)",
+    ),
+    "exists in order": (ORDERED, f"SELECT s1.a, b FROM s1 WHERE EXISTS ({MATCH})"),
+    "not exists in order": (MIXED, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({MATCH} AND s1.b = s2.c)"),
+    "except": (BOTH, "SELECT a, b FROM s1 EXCEPT SELECT a, b FROM s2"),
+    "except of a subset": (SUBSET, "SELECT a, b FROM s1 EXCEPT SELECT a, b FROM s2"),
+    "except of one column": (PAIR, "SELECT a FROM s1 EXCEPT SELECT a FROM s2"),
+    "except of more columns": (PAIR, "SELECT a, b FROM s1 EXCEPT SELECT a, c FROM s2"),
+    "intersect": (PAIR, "SELECT a, b FROM s1 INTERSECT SELECT a, c FROM s2"),
     "itself": (CYCLE, "SELECT x.a, y.a FROM s1 x, s1 y WHERE x.b = y.b"),
 }
 

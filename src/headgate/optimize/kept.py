@@ -21,7 +21,7 @@ from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod, distinct_values
-from headgate.safety.gate import Methods, is_aggregate
+from headgate.safety.gate import Methods, announces_deaths
 from headgate.safety.group_closing import GroupClosing
 from headgate.safety.purging import Chain, Closing, JoinPurge
 
@@ -75,7 +75,11 @@ class _Keeping:
             yield from self._closed_groups(node, choice, self.methods.groups[node], estimates)
         elif isinstance(node, (Aggregate, Distinct)) and choice.rows is None:
             yield from self._few(node, choice)
-        elif isinstance(node, Emit) and choice.rows is None and is_aggregate(node.input):
+        elif (
+            isinstance(node, Emit)
+            and choice.rows is None
+            and not announces_deaths(node.input, self.optimized.edges)
+        ):
             # A value of an aggregate ends when the next one comes, and then both are at hand.
             return
         else:

@@ -14,6 +14,7 @@ from headgate.kernels import (
     difference,
     distinct,
     emit,
+    existence_forgetting,
     join,
     join_purge,
     negation,
@@ -312,7 +313,7 @@ class _Lowering:
         found = self.methods.joins.get(node)
         if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
             return None
-        return purge_of(node, found)
+        return purge_of(node.members, found)
 
     def _closed(self, closing: Closing) -> int:
         """The step that brings the values that a stream closes, under the names that the reader knows."""
@@ -357,8 +358,16 @@ class _Lowering:
             ("semijoin", semijoin.SemiJoin) if isinstance(node, SemiJoin) else ("negation", negation.Negation)
         )
         ends = self.edges.pattern(node.right) == Pattern.STR
-        exists = kernel(*sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends)
-        return self._add(name, exists, left, right)
+        found = self.methods.existence.get(node)
+        forget, closed = None, []
+        if found is not None:
+            forget = existence_forgetting.Forget(purge_of(node.inputs, found.purge))
+            self.promises += found.filled
+            closed = [self._closed(each) for each in found.purge.closings]
+        exists = kernel(
+            *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, forget=forget
+        )
+        return self._add(name, exists, left, right, *closed)
 
     def _distinct(self, node: Distinct) -> int:
         self._mark_replaced(node.input)

@@ -27,6 +27,7 @@ from headgate.plan.nodes import (
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption
 from headgate.safety.bounded_values import distinct_values
+from headgate.safety.existence_closing import ExistencePurge
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
 from headgate.safety.verdict import Cause
@@ -51,7 +52,12 @@ class Extent:
 Extents = Mapping[Node, Extent]
 
 
-def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge]) -> Extents:
+def measure(
+    plan: Node,
+    edges: Edges,
+    purges: Mapping[Join, JoinPurge],
+    matching: Mapping[SemiJoin | Negation, ExistencePurge],
+) -> Extents:
     """The extent of every edge of a plan.
 
     Sound because live rows are counted per operator: a bounded number of live input rows gives a bounded number
@@ -64,6 +70,8 @@ def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge]) -> Exten
         extent = _extent(node, inputs)
         if isinstance(node, Join):
             extent = _of_purged_join(node, inputs, edges, purges[node]) or extent
+        if isinstance(node, SemiJoin):
+            extent = _of_purged_existence(node, inputs, edges, matching[node].purge) or extent
         found[node] = _never_dying(node, edges, extent)
     return found
 
@@ -101,6 +109,23 @@ def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: J
             name = shown_name(node.members[number], number)
             return Extent(Cause.WINDOW, f"a result leaves with its row of {name}: {extent.reason}")
     return None
+
+
+def _of_purged_existence(
+    node: SemiJoin, inputs: Sequence[Extent], edges: Edges, purge: JoinPurge
+) -> Extent | None:
+    """The extent of EXISTS of an unwindowed side, which is purged, against a windowed one; None if it is not that.
+
+    A row of the answer has a match in the window, and a left row that has one is not dropped: so there are no more
+    rows in the answer than left rows that are kept.
+    """
+    left, right = inputs
+    if left.bounded or right.by is not Cause.WINDOW or 0 not in purge.chains:
+        return None
+    if edges[node.right].pattern not in (Pattern.WKS, Pattern.WK):
+        return None
+    reason = f"a result leaves with its last match of {shown_name(node.right, 1)}: {right.reason}"
+    return Extent(Cause.WINDOW, reason, right.checks, (*right.assumes, *purge.chains[0].assumes))
 
 
 def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.model.errors import Place, RefusedError
@@ -26,6 +26,7 @@ from headgate.plan.nodes import (
 from headgate.plan.patterns import Edges, Pattern, label
 from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
+from headgate.safety.existence_closing import ExistencePurge, close_existence
 from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
 from headgate.safety.purging import JoinPurge, study
@@ -39,6 +40,7 @@ class Methods:
     """How operators keep what the verdict promises: purges of joins, closings of groups, synopses of values."""
 
     joins: dict[Join, JoinPurge] = field(default_factory=dict)
+    existence: dict[Node, ExistencePurge] = field(default_factory=dict)
     groups: dict[Node, GroupClosing] = field(default_factory=dict)
     values: dict[Join, ValuesMethod] = field(default_factory=dict)
     checks: set[str] = field(default_factory=set)
@@ -75,8 +77,12 @@ class Judgement:
 def examine(query: str, plan: Emit) -> Judgement:
     """The verdict on every state of a normalized plan, and the methods that it counts on."""
     edges = label(plan)
-    purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
-    judge_ = _Judge(edges, measure(plan, edges, purges), purges, dict(_consumers(plan)))
+    nodes = list(plan.walk())
+    purges = {node: study(node, edges) for node in nodes if isinstance(node, Join)}
+    matching = {
+        node: close_existence(node, edges) for node in nodes if isinstance(node, (SemiJoin, Negation))
+    }
+    judge_ = _Judge(edges, measure(plan, edges, purges, matching), purges, matching, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
     return Judgement(Verdict(query, tuple(states), shape_of(plan), _waits(plan)), judge_.methods)
 
@@ -119,6 +125,7 @@ class _Judge:
     edges: Edges
     extents: Extents
     purges: Mapping[Join, JoinPurge]
+    matching: Mapping[SemiJoin | Negation, ExistencePurge]
     consumers: Mapping[Join, tuple[Node | None, Node]]
     methods: Methods = field(default_factory=Methods)
 
@@ -131,10 +138,11 @@ class _Judge:
                 if node.table.retroactive:
                     yield self._kept("join", node.left)
                 yield self._kept("join", node.right)
-            case SemiJoin() | Negation() | Difference():
-                name = "semijoin" if isinstance(node, SemiJoin) else "negation"
+            case SemiJoin() | Negation():
+                yield from self._existence(node)
+            case Difference():
                 for each in node.inputs:
-                    yield self._kept(name, each)
+                    yield self._kept("negation", each)
             case Distinct():
                 yield self._distinct(node)
             case Aggregate():
@@ -172,11 +180,25 @@ class _Judge:
                 yield StateVerdict("join", stream_of(member), Cause.NONE, said)
         if any(number in purge.chains for number in open_members):
             self.methods.joins[node] = purge
-            for forgetting in purge.forgetting:
-                closing = purge.closings[forgetting.closing]
-                name = stream_of(node.members[closing.member])
-                cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
-                yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+            yield from _closed_values(node.members, purge)
+
+    def _existence(self, node: SemiJoin | Negation) -> Iterator[StateVerdict]:
+        name = "semijoin" if isinstance(node, SemiJoin) else "negation"
+        found = self.matching[node]
+        chains, stuck = found.purge.chains, found.purge.stuck
+        open_sides = [number for number, each in enumerate(node.inputs) if not self.extents[each].bounded]
+        for number, side in enumerate(node.inputs):
+            if number not in open_sides:
+                yield self._kept(name, side)
+            elif number in chains:
+                chain = chains[number]
+                yield StateVerdict(name, stream_of(side), Cause(chain.cause), chain.reason, chain.assumes)
+            else:
+                said = "; ".join(part for part in (self.extents[side].reason, stuck.get(number, "")) if part)
+                yield StateVerdict(name, stream_of(side), Cause.NONE, said)
+        if any(number in chains for number in open_sides):
+            self.methods.existence[node] = found
+            yield from _closed_values(node.inputs, found.purge)
 
     def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
         how = {
@@ -242,7 +264,7 @@ class _Judge:
             return False
         if node.kind == "RSTREAM":
             return True
-        return self.edges[node.input].pattern != Pattern.MON and not is_aggregate(node.input)
+        return self.edges[node.input].pattern != Pattern.MON and announces_deaths(node.input, self.edges)
 
     def _kept(self, operator: str, node: Node) -> StateVerdict:
         return self._state(operator, node, self.extents[node])
@@ -273,11 +295,31 @@ def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:
             yield node, (parents[top], top)
 
 
-def is_aggregate(node: Node) -> bool:
-    """Whether rows are values of an aggregate: none is announced with a death, each ends when the next one comes."""
-    while isinstance(node, (Filter, Project)):
-        node = node.input
-    return isinstance(node, Aggregate)
+def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVerdict]:
+    """The verdicts on the closed values that an operator remembers."""
+    for forgetting in purge.forgetting:
+        closing = purge.closings[forgetting.closing]
+        name = stream_of(inputs[closing.member])
+        cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
+        yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+
+
+def announces_deaths(node: Node, edges: Edges) -> bool:
+    """Whether rows may be announced with a death, which who reads them has to remember until it comes.
+
+    A value of an aggregate ends when the next one comes, a copy of EXCEPT ALL when its match does. NOT EXISTS announces
+    a row up to the death of the left row.
+    """
+    match node:
+        case Filter() | Project():
+            return announces_deaths(node.input, edges)
+        case Negation():
+            return announces_deaths(node.left, edges)
+        case Aggregate() | Difference():
+            return False
+        case Distinct() if edges[node.input].pattern == Pattern.STR:
+            return False
+    return edges[node].pattern != Pattern.MON
 
 
 def stream_of(node: Node) -> str:
