@@ -1,4 +1,4 @@
-"""EXISTS and NOT EXISTS that forget: the same answer as with a perfect memory, and nothing kept that cannot matter."""
+"""EXISTS and NOT EXISTS that forget: the answers of a perfect memory, and nothing kept that cannot matter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.signed import LAST, Contents, Payload, Row, assert_exact, cuts, steps, stream
+from tests.kernels.signed import Contents, Payload, Row, assert_exact, cuts, steps, stream
 
 from headgate.kernels import join_purge
 from headgate.kernels.existence import Existence

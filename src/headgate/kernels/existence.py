@@ -34,8 +34,8 @@ from headgate.kernels.distinct import LATEST, VALUES, Distinct, DistinctState, F
 from headgate.kernels.existence_forgetting import LEFT, RIGHT, Forget, without
 from headgate.kernels.extents import NOWHERE
 from headgate.kernels.join_purge import Purging
-from headgate.kernels.keys import Mask, has_null, key_hash, keys_equal
 from headgate.kernels.kernel import State
+from headgate.kernels.keys import Mask, has_null, key_hash, keys_equal
 from headgate.kernels.multiplicity import group, starts
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.index import HashIndex

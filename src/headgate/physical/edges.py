@@ -66,7 +66,7 @@ class Edges:
     def _announced(self) -> frozenset[Node]:
         """Where NT announces deaths after all.
 
-        An ending cannot be followed through a non-retroactive table, nor find the rows that an operator has forgotten.
+        An ending cannot be followed through a non-retroactive table, nor find rows that have been forgotten.
         """
         forgetful = {*self.methods.joins, *self.methods.existence}
         found = [

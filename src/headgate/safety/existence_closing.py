@@ -10,8 +10,8 @@ right row, k = 7     left closed at 7: no row comes that would look for it. Left
                      are gone, so it is dropped
 ```
 
-A left row whose matches die, because they have a window, is kept until the last of them has: what is said of it changes
-then. A right row with a window leaves by itself.
+A left row whose matches die, because they have a window, is kept until the last of them has: what is said of it
+changes then. A right row with a window leaves by itself.
 
 Where NULL equals NULL, as in EXCEPT, a row with NULL in a column that must be closed would stay for good: nothing
 closes NULL. Such rows are late.
@@ -45,7 +45,7 @@ def close_existence(node: SemiJoin | Negation, edges: Edges) -> ExistencePurge:
     chains, stuck = dict(found.chains), dict(found.stuck)
     filled: list[Promise] = []
     for number, chain in found.chains.items():
-        member = node.inputs[number]
+        member, reason = node.inputs[number], chain.reason
         if node.null_equal:
             open_ = _nullable(member, chain)
             if open_ is None:
@@ -56,10 +56,10 @@ def close_existence(node: SemiJoin | Negation, edges: Edges) -> ExistencePurge:
                 continue
             filled += open_
             if open_:
-                chain = replace(chain, reason=f"{chain.reason}; a row with NULL there is late")
+                reason += "; a row with NULL there is late"
         if number == 0 and edges[node.right].pattern != Pattern.MON:
-            chain = replace(chain, reason=f"{chain.reason} and has no match left in its window")
-        chains[number] = chain
+            reason += " and has no match left in its window"
+        chains[number] = replace(chain, reason=reason)
     purge = replace(found, chains=chains, stuck=stuck)
     return ExistencePurge(purge, tuple(dict.fromkeys(filled)))
 

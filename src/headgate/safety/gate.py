@@ -307,8 +307,8 @@ def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVe
 def announces_deaths(node: Node, edges: Edges) -> bool:
     """Whether rows may be announced with a death, which who reads them has to remember until it comes.
 
-    A value of an aggregate ends when the next one comes, a copy of EXCEPT ALL when its match does. NOT EXISTS announces
-    a row up to the death of the left row.
+    A value of an aggregate ends when the next one comes, a copy of EXCEPT ALL when its match does. NOT EXISTS
+    announces a row up to the death of the left row.
     """
     match node:
         case Filter() | Project():

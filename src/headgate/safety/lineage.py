@@ -33,8 +33,8 @@ def lineage(node: Node) -> Lineage | None:
     """The stream behind an edge; None if rows of several, of none, or at other times than their own arrive there.
 
     What a stream promises about its later rows then holds on the edge: filters and projections only leave things
-    out, a window delays a row to a tick at most, and a non-retroactive table is asked once for each row. DISTINCT of rows
-    that never die leaves out those that are there already; of others it says some again when the first have died.
+    out, a window delays a row to a tick at most, and a non-retroactive table is asked once for each row. DISTINCT of
+    rows that never die leaves out those that are there already; of others it says some again when the first have died.
     """
     match node:
         case StreamScan():
