@@ -21,7 +21,7 @@ from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod, distinct_values
-from headgate.safety.gate import Methods, announces_deaths
+from headgate.safety.gate import Methods, announces_deaths, is_aggregate
 from headgate.safety.group_closing import GroupClosing
 from headgate.safety.purging import Chain, Closing, JoinPurge
 
@@ -75,15 +75,14 @@ class _Keeping:
             yield from self._closed_groups(node, choice, self.methods.groups[node], estimates)
         elif isinstance(node, (Aggregate, Distinct)) and choice.rows is None:
             yield from self._few(node, choice)
-        elif (
-            isinstance(node, Emit)
-            and choice.rows is None
-            and not announces_deaths(node.input, self.optimized.edges)
-        ):
+        elif isinstance(node, Emit) and choice.rows is None and self._says_no_deaths(node.input):
             # A value of an aggregate ends when the next one comes, and then both are at hand.
             return
         else:
             yield from choice.stored
+
+    def _says_no_deaths(self, node: Node) -> bool:
+        return is_aggregate(node) or not announces_deaths(node, self.optimized.edges)
 
     # -- values -----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from headgate.kernels import (
     aggregate,
+    closing_difference,
     closing_distinct,
     counted_join,
     difference,
@@ -20,6 +21,7 @@ from headgate.kernels import (
     negation,
     rstream,
     semijoin,
+    settled,
     sum_results,
     tablejoin,
 )
@@ -148,11 +150,8 @@ class _Lowering:
                     _window_spec(node.window), schema_of(node), self.edges.announce(node)
                 )
                 return self._add("window", kernel, self.relation(node.input))
-            case Filter():
-                return self._add("filter", filtering.Filter(node.predicate), self.lower(node.input))
-            case Project():
-                outputs = tuple((output.name, output.scalar) for output in node.outputs)
-                return self._add("project", projecting.Project(outputs), self.lower(node.input))
+            case Filter() | Project():
+                return self._rowwise(node, self.lower(node.input))
             case Join():
                 return self._join(node)
             case TableJoin():
@@ -160,9 +159,7 @@ class _Lowering:
             case SemiJoin() | Negation():
                 return self._matching(node)
             case Difference():
-                left, right = self.relation(node.left), self.relation(node.right)
-                aligned = self._aligned(node.right, node.left, right)
-                return self._add("negation", difference.Difference(schema_of(node)), left, aligned)
+                return self._difference(node)
             case Distinct():
                 return self._distinct(node)
             case Aggregate():
@@ -325,8 +322,7 @@ class _Lowering:
 
     def _closed_groups(self, closing: GroupClosing) -> list[int]:
         """The steps that bring the values at which groups are final."""
-        if closing.filled is not None:
-            self.promises.append(closing.filled)
+        self.promises += closing.filled
         return [self._closed(each) for each in closing.closings]
 
     def _table_join(self, node: TableJoin) -> int:
@@ -368,6 +364,18 @@ class _Lowering:
             *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, forget=forget
         )
         return self._add(name, exists, left, right, *closed)
+
+    def _difference(self, node: Difference) -> int:
+        left, right = self.relation(node.left), self.relation(node.right)
+        aligned = self._aligned(node.right, node.left, right)
+        kernel = difference.Difference(schema_of(node))
+        closing = self.methods.groups.get(node)
+        if closing is None:
+            return self._add("negation", kernel, left, aligned)
+        closed = self._closed_groups(closing)
+        lesser = tuple(each.below for each in closing.closings)
+        forgetting = closing_difference.ClosingDifference(kernel, closing.keys, lesser)
+        return self._add("negation", forgetting, left, aligned, *closed)
 
     def _distinct(self, node: Distinct) -> int:
         self._mark_replaced(node.input)
@@ -411,6 +419,13 @@ class _Lowering:
         was, self.external = self.external, kernel.append
         below = self.lower(node.input)
         self.external = was
+        closed_below = self.methods.settled.get(node)
+        if closed_below is not None:
+            final = self._final_rows(node, *closed_below)
+            return self._add("aggregate", aggregate.SettlingAggregate(kernel), below, final)
+        counted = self.methods.counted.get(node)
+        if counted is not None:
+            return self._counted(kernel, counted, below)
         closing = self.methods.groups.get(node)
         if closing is None:
             return self._add("aggregate", self._by_panes(node, kernel) or kernel, below)
@@ -418,6 +433,36 @@ class _Lowering:
         lesser = tuple(each.below for each in closing.closings)
         forgetting = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
         return self._add("aggregate", forgetting, below, *closed)
+
+    def _counted(self, kernel: aggregate.Aggregate, counted: dict[str, GroupClosing], below: int) -> int:
+        """An aggregate that forgets the values that it has counted once they are closed."""
+        closed = [at for closing in counted.values() for at in self._closed_groups(closing)]
+        arguments = tuple(
+            aggregate.ClosedArgument(name, closing.keys, tuple(each.below for each in closing.closings))
+            for name, closing in counted.items()
+        )
+        return self._add("aggregate", aggregate.ClosingValues(kernel, arguments), below, *closed)
+
+    def _final_rows(self, node: Aggregate, below: Aggregate, closing: GroupClosing) -> int:
+        """The rows that an aggregate reads of another one's closed groups."""
+        between: list[Filter | Project] = []
+        top = node.input
+        while isinstance(top, (Filter, Project)):
+            between.append(top)
+            top = top.input
+        closed = self._closed_groups(closing)
+        lesser = tuple(each.below for each in closing.closings)
+        kernel = settled.Settled(schema_of(below), below.keys, closing.keys, lesser)
+        at = self._add("aggregate", kernel, self.places[below], *closed)
+        for each in reversed(between):
+            at = self._rowwise(each, at)
+        return at
+
+    def _rowwise(self, node: Filter | Project, at: int) -> int:
+        if isinstance(node, Filter):
+            return self._add("filter", filtering.Filter(node.predicate), at)
+        outputs = tuple((output.name, output.scalar) for output in node.outputs)
+        return self._add("project", projecting.Project(outputs), at)
 
     def _by_panes(
         self, node: Aggregate | Distinct, groups: aggregate.Aggregate

@@ -132,6 +132,9 @@ def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | Non
     """The extent of the different rows of an edge in some columns; None if values do not limit it."""
     found = distinct_values(node, columns)
     if found is None:
+        grouped = _below_groups(node, columns)
+        found = None if grouped is None else distinct_values(*grouped)
+    if found is None:
         return None
     limit, checks = found
     names = ", ".join(columns)
@@ -139,6 +142,20 @@ def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | Non
     if columns:
         said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
     return Extent(Cause.VALUES, said, checks)
+
+
+def _below_groups(node: Node, columns: tuple[str, ...]) -> tuple[Node, tuple[str, ...]] | None:
+    """What the aggregate below an edge reads, if the columns are keys of it: they have no other values there."""
+    match node:
+        case Filter():
+            return _below_groups(node.input, columns)
+        case Project():
+            plain = {o.name: o.scalar.expression.name for o in node.outputs if o.scalar.is_column}
+            if all(name in plain for name in columns):
+                return _below_groups(node.input, tuple(plain[name] for name in columns))
+        case Aggregate() if all(name in node.keys for name in columns):
+            return node.input, columns
+    return None
 
 
 def _weakest(inputs: Sequence[Extent]) -> Extent:

@@ -9,6 +9,7 @@ from headgate.model.errors import Place, RefusedError
 from headgate.plan.bind import BoundQuery
 from headgate.plan.nodes import (
     Aggregate,
+    AggregateCall,
     Difference,
     Distinct,
     Emit,
@@ -28,7 +29,7 @@ from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.existence_closing import ExistencePurge, close_existence
 from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
-from headgate.safety.group_closing import GroupClosing, close_groups
+from headgate.safety.group_closing import GroupClosing, close_copies, close_counted, close_groups
 from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
@@ -42,6 +43,10 @@ class Methods:
     joins: dict[Join, JoinPurge] = field(default_factory=dict)
     existence: dict[Node, ExistencePurge] = field(default_factory=dict)
     groups: dict[Node, GroupClosing] = field(default_factory=dict)
+    counted: dict[Node, dict[str, GroupClosing]] = field(default_factory=dict)
+    """By aggregate and argument: what closes the values that COUNT(DISTINCT argument) has counted."""
+    settled: dict[Node, tuple[Aggregate, GroupClosing]] = field(default_factory=dict)
+    """By aggregate: the one below whose groups become final, and what closes them."""
     values: dict[Join, ValuesMethod] = field(default_factory=dict)
     checks: set[str] = field(default_factory=set)
     """Streams whose CHECKs are relied on."""
@@ -141,8 +146,7 @@ class _Judge:
             case SemiJoin() | Negation():
                 yield from self._existence(node)
             case Difference():
-                for each in node.inputs:
-                    yield self._kept("negation", each)
+                yield from self._difference(node)
             case Distinct():
                 yield self._distinct(node)
             case Aggregate():
@@ -212,6 +216,18 @@ class _Judge:
             reason = f"{rows} for all of {name}: {how}"
             yield StateVerdict("join", name, Cause.VALUES, reason)
 
+    def _difference(self, node: Difference) -> Iterator[StateVerdict]:
+        open_ = any(not self.extents[each].bounded for each in node.inputs)
+        closing = close_copies(node, self.edges) if open_ else None
+        if closing is not None:
+            self.methods.groups[node] = closing
+        for each in node.inputs:
+            if closing is None:
+                yield self._kept("negation", each)
+            else:
+                cause = Cause(closing.cause)
+                yield StateVerdict("negation", stream_of(each), cause, closing.reason, closing.assumes)
+
     def _distinct(self, node: Distinct) -> StateVerdict:
         closing = None if self.extents[node].bounded else close_groups(node, self.edges)
         if closing is None:
@@ -238,7 +254,8 @@ class _Judge:
             return
         yield self._state("aggregate", node, groups)
         if rows:
-            yield self._rows_by_values(node) or self._kept("aggregate", node.input)
+            found = self._rows_by_values(node) or self._counted(node) or self._settled(node)
+            yield found or self._kept("aggregate", node.input)
 
     def _rows_by_values(self, node: Aggregate) -> StateVerdict | None:
         """The verdict on the values that calls need, where they are few."""
@@ -251,12 +268,59 @@ class _Judge:
         self.methods.checks.update(found.checks)
         return StateVerdict("aggregate", stream_of(node.input), found.by, found.reason, found.assumes)
 
+    def _counted(self, node: Aggregate) -> StateVerdict | None:
+        """The verdict on the values that calls count once each, where these are closed."""
+        found: dict[str, GroupClosing] = {}
+        for call in node.calls:
+            argument = call.argument
+            if argument is None or not self._needs_values(node, call):
+                continue
+            counts = call.distinct and call.function in ("COUNT", "SUM", "AVG")
+            closing = close_counted(node, argument, self.edges) if counts else None
+            if closing is None:
+                return None
+            found[argument] = closing
+        if not found:
+            return None
+        self.methods.counted[node] = found
+        causes = {closing.cause for closing in found.values()}
+        cause = causes.pop() if len(causes) == 1 else "punctuation"
+        reason = ", ".join(dict.fromkeys(closing.reason for closing in found.values()))
+        assumes = tuple(dict.fromkeys(each for closing in found.values() for each in closing.assumes))
+        return StateVerdict("aggregate", stream_of(node.input), Cause(cause), reason, assumes)
+
+    def _settled(self, node: Aggregate) -> StateVerdict | None:
+        """The verdict on the values of MIN and MAX over the groups of another aggregate, where these are closed."""
+        below = node.input
+        while isinstance(below, (Filter, Project)):
+            below = below.input
+        if not isinstance(below, Aggregate) or any(call.needs_values for call in node.calls):
+            return None
+        closing = close_groups(below, self.edges)
+        if closing is None:
+            return None
+        self.methods.settled[node] = (below, closing)
+        reason = f"of the values of closed groups only the extreme ones are kept; {closing.reason}"
+        return StateVerdict("aggregate", stream_of(below), Cause(closing.cause), reason, closing.assumes)
+
     def _keeps_rows(self, node: Aggregate) -> bool:
         """Whether an aggregate needs more than one accumulator per group."""
         edge = self.edges[node.input]
-        if max(edge.pattern, edge.expiry) != Pattern.MON:
+        if max(edge.pattern, edge.expiry) != Pattern.MON and not self._only_ends(node.input):
             return True
-        return any(call.needs_values for call in node.calls)
+        return any(self._needs_values(node, call) for call in node.calls)
+
+    def _needs_values(self, node: Aggregate, call: AggregateCall) -> bool:
+        """Whether a call needs the single values; MIN and MAX do where a value may end before its time."""
+        if self.edges[node.input].pattern == Pattern.STR:
+            return call.needs_values or call.function in ("MIN", "MAX")
+        return call.needs_values and call.function not in ("MIN", "MAX")
+
+    def _only_ends(self, node: Node) -> bool:
+        """Whether rows of an edge that nothing bounds live until an ending comes: no death of them is remembered."""
+        if self.extents[node].bounded or self.edges[node].pattern != Pattern.STR:
+            return False
+        return not announces_deaths(node, self.edges)
 
     def _keeps_answer(self, node: Emit) -> bool:
         """Whether the rows of an answer are remembered: all of them, or those whose death was announced."""
@@ -264,7 +328,9 @@ class _Judge:
             return False
         if node.kind == "RSTREAM":
             return True
-        return self.edges[node.input].pattern != Pattern.MON and announces_deaths(node.input, self.edges)
+        if self.edges[node.input].pattern == Pattern.MON or is_aggregate(node.input):
+            return False
+        return announces_deaths(node.input, self.edges)
 
     def _kept(self, operator: str, node: Node) -> StateVerdict:
         return self._state(operator, node, self.extents[node])
@@ -304,6 +370,13 @@ def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVe
         yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
 
 
+def is_aggregate(node: Node) -> bool:
+    """Whether rows are values of an aggregate: each ends when the next one comes, and then both are at hand."""
+    while isinstance(node, (Filter, Project)):
+        node = node.input
+    return isinstance(node, Aggregate)
+
+
 def announces_deaths(node: Node, edges: Edges) -> bool:
     """Whether rows may be announced with a death, which who reads them has to remember until it comes.
 
@@ -315,7 +388,9 @@ def announces_deaths(node: Node, edges: Edges) -> bool:
             return announces_deaths(node.input, edges)
         case Negation():
             return announces_deaths(node.left, edges)
-        case Aggregate() | Difference():
+        case Aggregate():
+            return edges[node].pattern in (Pattern.WKS, Pattern.WK)
+        case Difference():
             return False
         case Distinct() if edges[node.input].pattern == Pattern.STR:
             return False

@@ -34,7 +34,7 @@ def lineage(node: Node) -> Lineage | None:
 
     What a stream promises about its later rows then holds on the edge: filters and projections only leave things
     out, a window delays a row to a tick at most, and a non-retroactive table is asked once for each row. DISTINCT of
-    rows that never die leaves out those that are there already; of others it says some again when the first have died.
+    rows that never die leaves out those that are there already; of others it says some again when the first die.
     """
     match node:
         case StreamScan():
