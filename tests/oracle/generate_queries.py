@@ -285,6 +285,8 @@ class Author:
         conditions = [self.join_condition(inner, outer)]
         if self.pen.chance(25):
             conditions.append(self.inequality(inner, outer))
+        if self.pen.chance(self.timed):
+            conditions.append(self.time_condition(inner, outer))
         if self.pen.chance(25):
             conditions.append(predicate(self.pen, inner.columns, 0))
         negated = self.pen.chance(60)

@@ -60,7 +60,7 @@ def test_operators_that_remember_say_how_much() -> None:
     )
     run = prepared("CREATE QUERY q AS SELECT ISTREAM(DISTINCT k) FROM s [RANGE 1 MINUTE]", rows)
     run.run(lambda query, frame: None, lambda query, stream, late: None)
-    found = metrics_of(run.states["q"])
+    found = metrics_of(run.states["q"], {})
     names = {name.partition(":")[2]: sizes for name, sizes in found["operators"].items()}
     assert "project" not in names
     assert names["distinct"]["state_rows"] > 0

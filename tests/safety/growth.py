@@ -168,8 +168,10 @@ class Kept:
     def grows(self) -> bool:
         if self.sizes is None or len(self.sizes) < 8:
             return False
-        quarter = len(self.sizes) // 4
-        before, after = max(self.sizes[quarter : 2 * quarter]), max(self.sizes[3 * quarter :])
+        # At the end the rows that the slack held back come all at once.
+        sizes = self.sizes[:-1]
+        quarter = len(sizes) // 4
+        before, after = max(sizes[quarter : 2 * quarter]), max(sizes[3 * quarter :])
         return after > 1.5 * before + 40
 
 

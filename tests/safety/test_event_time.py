@@ -204,6 +204,12 @@ FLAT = (
     "SELECT date_trunc('minute', a.ts) AS m, SUM(w) AS w FROM a, b "
     "WHERE a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS GROUP BY date_trunc('minute', a.ts)",
     "SELECT ISTREAM(DISTINCT u) FROM (SELECT ts AS u FROM a UNION ALL SELECT ts AS u FROM b) x",
+    "SELECT ISTREAM(v) FROM a WHERE EXISTS "
+    "(SELECT * FROM b WHERE b.k = a.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 9 SECONDS)",
+    "SELECT v FROM a WHERE NOT EXISTS "
+    "(SELECT * FROM b WHERE b.k = a.k AND b.ts BETWEEN a.ts - INTERVAL 4 SECONDS AND a.ts + INTERVAL 9 SECONDS)",
+    "SELECT v FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.ts = a.ts)",
+    "SELECT v FROM a [RANGE 9 SECONDS] WHERE EXISTS (SELECT * FROM b WHERE b.k = a.k AND b.ts > a.ts)",
     "SELECT ISTREAM(x.n, c.x) FROM (SELECT DISTINCT ts, k AS n FROM a) x, c "
     "WHERE c.ts BETWEEN x.ts AND x.ts + INTERVAL 7 SECONDS",
 )

@@ -17,7 +17,7 @@ from headgate.model.time import Clock
 # Values and closings that are not worth a sweep.
 _FEW = 128
 
-_VALUES, _CLOSED = "values/", "closed."
+VALUES, CLOSED = "values/", "closed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class ClosingDistinctState:
         return self.values.nbytes + sum(each.nbytes for each in self.heard)
 
     def chunks(self) -> Mapping[str, pl.DataFrame]:
-        chunks = prefixed(self.values.chunks(), _VALUES)
+        chunks = prefixed(self.values.chunks(), VALUES)
         for number, each in enumerate(self.heard):
-            chunks |= prefixed(each.chunks(), f"{_CLOSED}{number}/")
+            chunks |= prefixed(each.chunks(), f"{CLOSED}{number}/")
         return chunks
 
 
@@ -61,8 +61,8 @@ class ClosingDistinct:
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingDistinctState:
         heard = enumerate(self.initial().heard)
         return ClosingDistinctState(
-            self.distinct.restore(under(chunks, _VALUES)),
-            tuple(each.restored(under(chunks, f"{_CLOSED}{number}/")) for number, each in heard),
+            self.distinct.restore(under(chunks, VALUES)),
+            tuple(each.restored(under(chunks, f"{CLOSED}{number}/")) for number, each in heard),
         )
 
     def advance(
@@ -82,14 +82,25 @@ class ClosingDistinct:
         return (self._swept(after, clock) if since >= max(_FEW, state.kept) else after), said
 
     def _swept(self, state: ClosingDistinctState, clock: Clock) -> ClosingDistinctState:
-        heard = not_by_all(state.heard, clock)
-        parts = dict(state.values.tables.parts)
-        live = 0
-        for name, table in parts.items():
-            rows = table.live_rows()
-            gone = closed_by_all(state.heard, rows, self.keys)
-            if gone.any():
-                parts[name] = table.only(rows.filter(~gone), clock.upto)
-            live += parts[name].live
-        values = DistinctState(Tables(parts), state.values.input)
-        return ClosingDistinctState(values, heard, 0, live + sum(each.rows for each in heard))
+        tables, heard, kept = swept(state.values.tables, state.heard, self.keys, clock)
+        return ClosingDistinctState(DistinctState(tables, state.values.input), heard, 0, kept)
+
+
+def few() -> int:
+    """How many values and closings are not worth a sweep."""
+    return _FEW
+
+
+def swept(
+    tables: Tables, heard: Sequence[Heard], keys: Sequence[str], clock: Clock
+) -> tuple[Tables, tuple[Heard, ...], int]:
+    """Tables without the rows whose keys all have closed, the closings without these, and how much is left."""
+    left = not_by_all(heard, clock)
+    parts = dict(tables.parts)
+    for name, table in parts.items():
+        rows = table.live_rows()
+        gone = closed_by_all(heard, rows, keys)
+        if gone.any():
+            parts[name] = table.only(rows.filter(~gone), clock.upto)
+    live = sum(table.live for table in parts.values())
+    return Tables(parts), left, live + sum(each.rows for each in left)

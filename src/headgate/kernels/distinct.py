@@ -35,7 +35,7 @@ from headgate.model.time import NEVER, Clock
 Form = Literal["star", "extent", "strict", "naive"]
 
 ANNOUNCED, LATEST = "_announced", "_latest"
-_VALUES, _INPUT = "values", "input/"
+VALUES, _INPUT = "values", "input/"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Distinct:
         if self.form == "strict":
             return DistinctState(self._counting.initial())
         columns = {**self.schema, ANNOUNCED: pl.Int64(), LATEST: pl.Int64()}
-        return DistinctState(Tables({_VALUES: Table(columns, self._columns, deadline=ANNOUNCED)}))
+        return DistinctState(Tables({VALUES: Table(columns, self._columns, deadline=ANNOUNCED)}))
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> DistinctState:
         kept = {name: frame for name, frame in chunks.items() if name.startswith(_INPUT)}
@@ -92,7 +92,7 @@ class Distinct:
             return DistinctState(tables), said
         table, said = self._stretched(state, batch.frame, clock)
         kept = self._kept(state, batch.frame, clock) if self.form == "naive" else {}
-        return DistinctState(Tables({_VALUES: table}), kept), said
+        return DistinctState(Tables({VALUES: table}), kept), said
 
     def until(self, state: DistinctState, frame: pl.DataFrame, columns: Sequence[str], after: int) -> Ints:
         """For each row of `frame`, until when its `columns` are sure to be present; NOWHERE if they are not.
@@ -103,7 +103,7 @@ class Distinct:
         if self.form == "strict":
             present = self._counting.present(state.tables, frame, columns)
             return np.where(present, min(after, NEVER - 1) + 1, NOWHERE)
-        table = state.tables.parts[_VALUES]
+        table = state.tables.parts[VALUES]
         at = table.find(frame, columns, since=after)
         return table.numbers(at, [LATEST if self.form == "extent" else ANNOUNCED], NOWHERE)[0]
 
@@ -117,7 +117,7 @@ class Distinct:
     def _stretched(self, state: DistinctState, frame: pl.DataFrame, clock: Clock) -> tuple[Table, Batch]:
         born, dies = frame[BORN].to_numpy(), frame[DIES].to_numpy()
         groups = group(frame, self._columns, born)
-        table, due = state.tables.parts[_VALUES].expire(clock.after, clock.upto)
+        table, due = state.tables.parts[VALUES].expire(clock.after, clock.upto)
         met = rows_at(columns_of(frame, self._columns), groups.leaders)
         at = table.find(met, self._columns, since=clock.after)
         announced, latest = table.numbers(at, (ANNOUNCED, LATEST), NOWHERE)

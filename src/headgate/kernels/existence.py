@@ -17,31 +17,34 @@ Without a residual the right rows are the matches of their key and need not be k
 enough. With one, a match is a pair, and both sides are kept to find the pairs of rows that come later.
 
 A left row leaves the state when it dies, or when a match comes that is sure to outlast it: EXISTS has then
-announced all of it, and NOT EXISTS will never say it again.
+announced all of it, and NOT EXISTS will never say it again. What can go before that, `forget` says.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from headgate.kernels.distinct import Distinct, DistinctState, Form
+from headgate.kernels.distinct import LATEST, VALUES, Distinct, DistinctState, Form
+from headgate.kernels.existence_forgetting import LEFT, RIGHT, Forget, without
 from headgate.kernels.extents import NOWHERE
+from headgate.kernels.join_purge import Purging
+from headgate.kernels.kernel import State
 from headgate.kernels.keys import Mask, has_null, key_hash, keys_equal
 from headgate.kernels.multiplicity import group, starts
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.index import HashIndex
 from headgate.kernels.state.store import Layout, Probes, prefixed, rows_at, rows_where, under
-from headgate.kernels.state.table import Ints, columns_of
+from headgate.kernels.state.table import Ints, Tables, columns_of
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
-from headgate.model.time import Clock
+from headgate.model.time import NEVER, Clock
 
-_LEFT, _RIGHT, _MATCHES = "left/", "right/", "matches/"
+_LEFT, _RIGHT, _MATCHES, _CLOSED = "left/", "right/", "matches/", "closed."
 
 # The key of rows that have none: every row has the same one.
 _ANY_LEFT, _ANY_RIGHT = "_any_left", "_any_right"
@@ -50,27 +53,35 @@ _TOGETHER = "_together"
 
 @dataclass(frozen=True, eq=False)
 class ExistenceState:
-    """Left rows, right rows if there is a residual, and which probes have matches."""
+    """Left rows, right rows if there is a residual, which probes have matches, and closed values."""
 
     left: Endings
     right: Endings | None
     matches: DistinctState
+    purging: Purging | None = None
 
     @property
     def rows(self) -> int:
-        return self.left.rows + self.matches.rows + (0 if self.right is None else self.right.rows)
+        return sum(part.rows for part in self._parts.values())
 
     @property
     def nbytes(self) -> int:
-        return self.left.nbytes + self.matches.nbytes + (0 if self.right is None else self.right.nbytes)
+        return sum(part.nbytes for part in self._parts.values())
 
     def chunks(self) -> dict[str, pl.DataFrame]:
-        right = {} if self.right is None else prefixed(self.right.chunks(), _RIGHT)
-        return {
-            **prefixed(self.left.chunks(), _LEFT),
-            **right,
-            **prefixed(self.matches.chunks(), _MATCHES),
-        }
+        chunks: dict[str, pl.DataFrame] = {}
+        for prefix, part in self._parts.items():
+            chunks |= prefixed(part.chunks(), prefix)
+        return chunks
+
+    @cached_property
+    def _parts(self) -> dict[str, State]:
+        parts: dict[str, State] = {_LEFT: self.left, _MATCHES: self.matches}
+        if self.right is not None:
+            parts[_RIGHT] = self.right
+        if self.purging is not None:
+            parts |= {f"{_CLOSED}{number}/": heard for number, heard in enumerate(self.purging.heard)}
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +112,8 @@ class Existence(ABC):
     """A left row counts while the right side has a match for it, or while it has none.
 
     `keys` pairs a left with a right column. `residual` reads columns of both sides, whose names are disjoint.
-    With `null_equal`, NULL keys match each other. `right_endings` says whether the right input may have any.
+    With `null_equal`, NULL keys match each other. `right_endings` says whether the right input may have any. With
+    `forget`, the inputs of closed values follow the two.
     """
 
     left_schema: Mapping[str, pl.DataType]
@@ -110,6 +122,15 @@ class Existence(ABC):
     residual: pl.Expr | None = None
     null_equal: bool = False
     right_endings: bool = True
+    forget: Forget | None = None
+
+    def __post_init__(self) -> None:
+        if self.forget is None or not self.forget.covers(RIGHT):
+            return
+        if self.right_endings:
+            raise ValueError("right rows that may end early are not forgotten")
+        if self.residual is None and self.forget.retain[RIGHT] is not None:
+            raise ValueError("right rows are forgotten by age only with a residual")
 
     @property
     @abstractmethod
@@ -148,14 +169,20 @@ class Existence(ABC):
         # The last of the keys by which rows are looked up is the probe.
         keys = (self._probe,) if self.residual is None else (self._keys[0], self._probe)
         left = Endings.empty(Layout(schema, keys), tuple(schema))
-        return ExistenceState(left, self._empty_right(), self._matches.initial())
+        purging = None if self.forget is None else self.forget.purge.initial()
+        return ExistenceState(left, self._empty_right(), self._matches.initial(), purging)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ExistenceState:
         empty = self.initial()
+        purging = empty.purging
+        if purging is not None:
+            heard = enumerate(purging.heard)
+            purging = Purging(tuple(e.restored(under(chunks, f"{_CLOSED}{n}/")) for n, e in heard))
         return ExistenceState(
             empty.left.restored(under(chunks, _LEFT)),
             None if empty.right is None else empty.right.restored(under(chunks, _RIGHT)),
             self._matches.restore(under(chunks, _MATCHES)),
+            purging,
         )
 
     def advance(
@@ -179,7 +206,58 @@ class Existence(ABC):
         right_kept = None
         if state.right is not None:
             right_kept = _kept(state.right, right, np.ones(right.height, dtype=np.bool_), [], clock)
-        return ExistenceState(kept, right_kept, matches), Batch(result)
+        after = ExistenceState(kept, right_kept, matches, state.purging)
+        closed = [batch.frame for batch in inputs[2:]]
+        return self._forgotten(after, closed, left.height + right.height, clock), Batch(result)
+
+    def _forgotten(
+        self, state: ExistenceState, closed: Sequence[pl.DataFrame], arrived: int, clock: Clock
+    ) -> ExistenceState:
+        """The state after closed values were heard, without what can be forgotten if it is time to look."""
+        if self.forget is None or state.purging is None or clock.upto <= clock.after:
+            return state
+        purging = state.purging.hear(closed, arrived, clock)
+        if not self.forget.purge.due(purging):
+            return replace(state, purging=purging)
+        heard = purging.heard
+        left, right, matches = state.left, state.right, state.matches
+        if self.forget.covers(LEFT):
+            rows = left.live()
+            gone = self.forget.gone(LEFT, rows, heard, clock.upto)
+            # What a match has still to do is said when it dies.
+            gone &= self._matches.until(matches, rows, self._probe, clock.upto) <= clock.upto
+            left = without(left, rows, gone, clock)
+        if self.forget.covers(RIGHT):
+            if right is not None:
+                rows = right.live()
+                right = without(right, rows, self.forget.gone(RIGHT, rows, heard, clock.upto), clock)
+            matches = self._without_matches(matches, purging, clock)
+        after = ExistenceState(left, right, matches)
+        stored = (left.live(), self._right_keys(matches) if right is None else right.live())
+        needed = self.forget.purge.only_needed(heard, stored.__getitem__, clock)
+        return replace(after, purging=Purging(needed, 0, after.rows + sum(each.rows for each in needed)))
+
+    def _without_matches(self, matches: DistinctState, purging: Purging, clock: Clock) -> DistinctState:
+        """The matches without those that stay for ever and that no left row asks for any more.
+
+        With a residual all of these can go: a left row that comes finds the right rows that are kept.
+        """
+        assert self.forget is not None
+        table = matches.tables.parts[VALUES]
+        rows = table.live_rows()
+        gone = rows.get_column(LATEST).to_numpy() == NEVER
+        if self.residual is None:
+            gone &= self.forget.gone(RIGHT, self._right_keys(matches), purging.heard, clock.upto)
+        if not gone.any():
+            return matches
+        return DistinctState(Tables({VALUES: table.only(rows_where(rows, ~gone), clock.upto)}))
+
+    def _right_keys(self, matches: DistinctState) -> pl.DataFrame:
+        """The keys that have matches, under the names of the right side."""
+        rows = next(iter(matches.tables.parts.values())).live_rows()
+        return pl.DataFrame(
+            [rows.get_column(ours).alias(theirs) for ours, theirs in zip(*self._keys, strict=True)]
+        )
 
     def _empty_right(self) -> Endings | None:
         if self.residual is None:

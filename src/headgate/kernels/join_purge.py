@@ -119,13 +119,17 @@ class Purge:
             gone = self._gone(chain, rows, live, heard, equalities)
             if gone.any():
                 kept[chain.member] = _of_rows(store, rows_where(rows, ~gone), clock)
-        needed = self._needed(heard, _live(kept, clock.upto))
-        after = tuple(
+        after = self.only_needed(heard, _live(kept, clock.upto), clock)
+        left = sum(kept[member].rows for member in self.members) + sum(each.rows for each in after)
+        return tuple(kept), Purging(after, 0, left)
+
+    def only_needed(self, heard: Sequence[Heard], live: Live, clock: Clock) -> tuple[Heard, ...]:
+        """The closed values that something still needs, given the rows of each input that are kept."""
+        needed = self._needed(heard, live)
+        return tuple(
             each if each.below else each.only(each.frame.filter(keep), clock)
             for each, keep in zip(heard, needed, strict=True)
         )
-        left = sum(kept[member].rows for member in self.members) + sum(each.rows for each in after)
-        return tuple(kept), Purging(after, 0, left)
 
     def _gone(
         self,

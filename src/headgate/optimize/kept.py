@@ -23,7 +23,7 @@ from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod, distinct_values
 from headgate.safety.event_time.closing import ClockClosing
-from headgate.safety.gate import Methods, is_aggregate
+from headgate.safety.gate import Methods, announces_deaths, is_aggregate
 from headgate.safety.group_closing import GroupClosing
 from headgate.safety.purging import Chain, Closing, JoinPurge
 
@@ -59,14 +59,14 @@ class _Keeping:
                 member = node.members[number]
                 rate = self.optimized.estimates.edges[member].rate
                 held[member] = (rate * self._chain(purge, chain).seconds, True)
-        for node, retained in self.methods.retained.items():
+        for reader, retained in self.methods.retained.items():
             for number, each in retained.items():
-                member = node.members[number]
+                member = reader.inputs[number]
                 held[member] = (self.optimized.estimates.edges[member].rate * each.length / SECOND, True)
-        for node in (*self.methods.joins, *self.methods.retained):
-            if max(edges[node].pattern, edges[node].expiry) == Pattern.MON:
+        for reader in (*self.methods.joins, *self.methods.retained):
+            if max(edges[reader].pattern, edges[reader].expiry) == Pattern.MON:
                 # What is stored is bounded; the results are never taken back.
-                held[node] = (None, False)
+                held[reader] = (None, False)
         estimates = estimate(plan, self.statistics, held, self.optimized.estimates.orders)
         states = choose_state(plan, edges, estimates)
         found = {node: tuple(self._stored(node, choice, estimates)) for node, choice in states.items()}
@@ -76,7 +76,7 @@ class _Keeping:
     def _stored(self, node: Node, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
         if isinstance(node, Join) and node in self.methods.values:
             yield from self._buckets(node, self.methods.values[node])
-        elif isinstance(node, Join) and (node in self.methods.joins or node in self.methods.retained):
+        elif node in self.methods.joins or node in self.methods.retained:
             yield from self._forgotten(node, choice, estimates)
         elif node in self.methods.clocks:
             yield from self._passed_groups(node, choice, self.methods.clocks[node], estimates)
@@ -84,11 +84,14 @@ class _Keeping:
             yield from self._closed_groups(node, choice, self.methods.groups[node], estimates)
         elif isinstance(node, (Aggregate, Distinct)) and choice.rows is None:
             yield from self._few(node, choice)
-        elif isinstance(node, Emit) and choice.rows is None and is_aggregate(node.input):
+        elif isinstance(node, Emit) and choice.rows is None and self._says_no_deaths(node.input):
             # A value of an aggregate ends when the next one comes, and then both are at hand.
             return
         else:
             yield from choice.stored
+
+    def _says_no_deaths(self, node: Node) -> bool:
+        return is_aggregate(node) or not announces_deaths(node, self.optimized.edges)
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -129,11 +132,12 @@ class _Keeping:
 
     # -- promises ---------------------------------------------------------------------------------
 
-    def _forgotten(self, node: Join, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
-        """The inputs of a join that forgets rows by time or by promises, and the closed values."""
-        purge, retained = self.methods.joins.get(node), self.methods.retained.get(node, {})
+    def _forgotten(self, node: Node, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
+        """The inputs of an operator that forgets rows by time or by promises, and the closed values."""
+        purge = self.methods.joins.get(node) if isinstance(node, Join) else None
+        retained = self.methods.retained.get(node, {})
         for number, stored in enumerate(choice.stored):
-            rate = estimates.edges[node.members[number]].rate
+            rate = estimates.edges[node.inputs[number]].rate
             chain = None if purge is None else purge.chains.get(number)
             if number in retained:
                 wait = _Wait(retained[number].length / SECOND, "until no partner comes")

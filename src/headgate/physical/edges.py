@@ -9,7 +9,7 @@ from typing import Literal
 from headgate.kernels.state.structure import Structure
 from headgate.kernels.window import Announce
 from headgate.optimize.optimize import OptimizedPlan
-from headgate.plan.nodes import Join, Node, TableJoin, Window
+from headgate.plan.nodes import Node, TableJoin, Window
 from headgate.plan.patterns import Edge, Pattern
 from headgate.safety.gate import Methods
 
@@ -66,15 +66,15 @@ class Edges:
     def _announced(self) -> frozenset[Node]:
         """Where NT announces deaths after all.
 
-        An ending cannot be followed through a non-retroactive table, nor find the rows that a join has forgotten.
+        An ending cannot be followed through a non-retroactive table, nor find rows that have been forgotten.
         """
-        joins = [
+        forgetful = {*self.methods.joins, *self.methods.existence, *self.methods.retained}
+        found = [
             each
             for each in self.facts.plan.walk()
-            if (isinstance(each, TableJoin) and not each.table.retroactive)
-            or (isinstance(each, Join) and (each in self.methods.joins or each in self.methods.retained))
+            if each in forgetful or (isinstance(each, TableJoin) and not each.table.retroactive)
         ]
-        return frozenset(node for each in joins for node in each.walk())
+        return frozenset(node for each in found for node in each.walk())
 
     def _sends_endings(self, node: Node) -> bool:
         return self.strategy == "NT" and node not in self._announced

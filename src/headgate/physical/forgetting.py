@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -14,17 +14,20 @@ from headgate.kernels import window as windowing
 from headgate.kernels.expressions import polars_type
 from headgate.kernels.kernel import Kernel
 from headgate.model.scalar import Scalar
-from headgate.plan.nodes import Join
+from headgate.plan.nodes import Node
 from headgate.safety.purging import AGED, LIFESPAN, Closing, JoinPurge
 
+NO_PURGE = join_purge.Purge((), (), (), LIFESPAN)
+"""Nothing is forgotten by promises."""
 
-def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
-    """How a join forgets the rows that its inputs' promises let go."""
+
+def purge_of(inputs: Sequence[Node], found: JoinPurge) -> join_purge.Purge:
+    """How an operator over some inputs forgets the rows that their promises let go."""
     return join_purge.Purge(
         tuple(
             join_purge.ClosingInput(
                 each.member,
-                {name: _type(node, name) for name in each.columns},
+                {name: _type(inputs[each.member], name) for name in each.columns},
                 each.below,
             )
             for each in found.closings
@@ -45,7 +48,7 @@ def purge_of(node: Join, found: JoinPurge) -> join_purge.Purge:
     )
 
 
-def _type(node: Join, name: str) -> pl.DataType:
+def _type(node: Node, name: str) -> pl.DataType:
     return pl.Int64() if name == AGED else polars_type(node.type_of(name))
 
 

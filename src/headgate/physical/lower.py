@@ -9,16 +9,19 @@ import polars as pl
 
 from headgate.kernels import (
     aggregate,
+    closing_difference,
     closing_distinct,
     counted_join,
     difference,
     distinct,
     emit,
+    existence_forgetting,
     join,
     join_purge,
     negation,
     rstream,
     semijoin,
+    settled,
     sum_results,
     tablejoin,
 )
@@ -37,7 +40,7 @@ from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.edges import Edges, Strategy
-from headgate.physical.forgetting import closing_kernels, purge_of
+from headgate.physical.forgetting import NO_PURGE, closing_kernels, purge_of
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
 from headgate.physical.synopsis import InputSynopsis
 from headgate.plan.nodes import (
@@ -150,11 +153,8 @@ class _Lowering:
                     _window_spec(node.window), schema_of(node), self.edges.announce(node)
                 )
                 return self._add("window", kernel, self.relation(node.input))
-            case Filter():
-                return self._add("filter", filtering.Filter(node.predicate), self.lower(node.input))
-            case Project():
-                outputs = tuple((output.name, output.scalar) for output in node.outputs)
-                return self._add("project", projecting.Project(outputs), self.lower(node.input))
+            case Filter() | Project():
+                return self._rowwise(node, self.lower(node.input))
             case Join():
                 return self._join(node)
             case TableJoin():
@@ -162,9 +162,7 @@ class _Lowering:
             case SemiJoin() | Negation():
                 return self._matching(node)
             case Difference():
-                left, right = self.relation(node.left), self.relation(node.right)
-                aligned = self._aligned(node.right, node.left, right)
-                return self._add("negation", difference.Difference(schema_of(node)), left, aligned)
+                return self._difference(node)
             case Distinct():
                 return self._distinct(node)
             case Aggregate():
@@ -322,7 +320,7 @@ class _Lowering:
         found = self.methods.joins.get(node)
         if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
             return None
-        return purge_of(node, found)
+        return purge_of(node.members, found)
 
     def _closed(self, closing: Closing) -> int:
         """The step that brings the values that a stream closes, under the names that the reader knows."""
@@ -334,8 +332,7 @@ class _Lowering:
 
     def _closed_groups(self, closing: GroupClosing) -> list[int]:
         """The steps that bring the values at which groups are final."""
-        if closing.filled is not None:
-            self.promises.append(closing.filled)
+        self.promises += closing.filled
         return [self._closed(each) for each in closing.closings]
 
     def _passed(self, node: Aggregate | Distinct, clock: ClockClosing, at: int) -> int:
@@ -372,8 +369,35 @@ class _Lowering:
             ("semijoin", semijoin.SemiJoin) if isinstance(node, SemiJoin) else ("negation", negation.Negation)
         )
         ends = self.edges.pattern(node.right) == Pattern.STR
-        exists = kernel(*sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends)
-        return self._add(name, exists, left, right)
+        found = self.methods.existence.get(node)
+        retained = self.methods.retained.get(node, {})
+        forget, closed = None, []
+        if found is not None or retained:
+            purge = NO_PURGE if found is None else purge_of(node.inputs, found.purge)
+            left_length, right_length = (retained[n].length if n in retained else None for n in (0, 1))
+            forget = existence_forgetting.Forget(purge, (left_length, right_length))
+            if right_length is not None and residual is None:
+                # Only with a residual the right rows are kept, and with them their ages.
+                residual = pl.lit(True)
+        if found is not None:
+            self.promises += found.filled
+            closed = [self._closed(each) for each in found.purge.closings]
+        exists = kernel(
+            *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, forget=forget
+        )
+        return self._add(name, exists, left, right, *closed)
+
+    def _difference(self, node: Difference) -> int:
+        left, right = self.relation(node.left), self.relation(node.right)
+        aligned = self._aligned(node.right, node.left, right)
+        kernel = difference.Difference(schema_of(node))
+        closing = self.methods.groups.get(node)
+        if closing is None:
+            return self._add("negation", kernel, left, aligned)
+        closed = self._closed_groups(closing)
+        lesser = tuple(each.below for each in closing.closings)
+        forgetting = closing_difference.ClosingDifference(kernel, closing.keys, lesser)
+        return self._add("negation", forgetting, left, aligned, *closed)
 
     def _distinct(self, node: Distinct) -> int:
         self._mark_replaced(node.input)
@@ -425,6 +449,13 @@ class _Lowering:
         if clock is not None:
             timed = aggregate.ClosingAggregate(kernel, (clock.key,), (True,))
             return self._add("aggregate", timed, below, self._passed(node, clock, below))
+        closed_below = self.methods.settled.get(node)
+        if closed_below is not None:
+            final = self._final_rows(node, *closed_below)
+            return self._add("aggregate", aggregate.SettlingAggregate(kernel), below, final)
+        counted = self.methods.counted.get(node)
+        if counted is not None:
+            return self._counted(kernel, counted, below)
         closing = self.methods.groups.get(node)
         if closing is None:
             return self._add("aggregate", self._by_panes(node, kernel) or kernel, below)
@@ -432,6 +463,36 @@ class _Lowering:
         lesser = tuple(each.below for each in closing.closings)
         forgetting = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
         return self._add("aggregate", forgetting, below, *closed)
+
+    def _counted(self, kernel: aggregate.Aggregate, counted: dict[str, GroupClosing], below: int) -> int:
+        """An aggregate that forgets the values that it has counted once they are closed."""
+        closed = [at for closing in counted.values() for at in self._closed_groups(closing)]
+        arguments = tuple(
+            aggregate.ClosedArgument(name, closing.keys, tuple(each.below for each in closing.closings))
+            for name, closing in counted.items()
+        )
+        return self._add("aggregate", aggregate.ClosingValues(kernel, arguments), below, *closed)
+
+    def _final_rows(self, node: Aggregate, below: Aggregate, closing: GroupClosing) -> int:
+        """The rows that an aggregate reads of another one's closed groups."""
+        between: list[Filter | Project] = []
+        top = node.input
+        while isinstance(top, (Filter, Project)):
+            between.append(top)
+            top = top.input
+        closed = self._closed_groups(closing)
+        lesser = tuple(each.below for each in closing.closings)
+        kernel = settled.Settled(schema_of(below), below.keys, closing.keys, lesser)
+        at = self._add("aggregate", kernel, self.places[below], *closed)
+        for each in reversed(between):
+            at = self._rowwise(each, at)
+        return at
+
+    def _rowwise(self, node: Filter | Project, at: int) -> int:
+        if isinstance(node, Filter):
+            return self._add("filter", filtering.Filter(node.predicate), at)
+        outputs = tuple((output.name, output.scalar) for output in node.outputs)
+        return self._add("project", projecting.Project(outputs), at)
 
     def _by_panes(
         self, node: Aggregate | Distinct, groups: aggregate.Aggregate

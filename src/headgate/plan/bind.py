@@ -37,6 +37,7 @@ from headgate.plan.nodes import (
     Window,
     WindowKind,
 )
+from headgate.plan.patterns import label
 from headgate.plan.projection import expand_stars, project
 from headgate.plan.relation import Relation, unused
 from headgate.plan.scope import Scope, Visible
@@ -297,6 +298,9 @@ class _Binder:
     ) -> tuple[str, Node, dict[str, str]]:
         """A sub-query or another query as a FROM item."""
         node, names = relation.renamed(name)
+        if window is None and not self.internal and label(node)[node].has_internal:
+            # What it has answered stays, whatever leaves its windows: so it is a stream to its reader.
+            node = Window(node, WindowKind("UNBOUNDED"))
         also = {full: second for full, second in zip(names, relation.also, strict=False) if second}
         return name, self._windowed(node, window, name), also
 

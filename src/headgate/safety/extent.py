@@ -28,6 +28,7 @@ from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption
 from headgate.safety.bounded_values import distinct_values
 from headgate.safety.event_time.retention import Retention
+from headgate.safety.existence_closing import ExistencePurge
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
 from headgate.safety.verdict import Cause
@@ -52,11 +53,17 @@ class Extent:
 Extents = Mapping[Node, Extent]
 
 
-Retained = Mapping[Join, Mapping[int, Retention]]
+Retained = Mapping[Node, Mapping[int, Retention]]
 """By join, the inputs that time lets go, and how long they are kept."""
 
 
-def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge], retained: Retained) -> Extents:
+def measure(
+    plan: Node,
+    edges: Edges,
+    purges: Mapping[Join, JoinPurge],
+    matching: Mapping[SemiJoin | Negation, ExistencePurge],
+    retained: Retained,
+) -> Extents:
     """The extent of every edge of a plan.
 
     Sound because live rows are counted per operator: a bounded number of live input rows gives a bounded number
@@ -69,6 +76,10 @@ def measure(plan: Node, edges: Edges, purges: Mapping[Join, JoinPurge], retained
         extent = _extent(node, inputs)
         if isinstance(node, Join):
             extent = _of_forgetting_join(node, inputs, edges, purges[node], retained[node]) or extent
+        if isinstance(node, SemiJoin):
+            extent = (
+                _of_forgetting_existence(node, inputs, edges, matching[node].purge, retained[node]) or extent
+            )
         found[node] = _never_dying(node, edges, extent)
     return found
 
@@ -119,9 +130,34 @@ def _of_forgetting_join(
     return None
 
 
+def _of_forgetting_existence(
+    node: SemiJoin,
+    inputs: Sequence[Extent],
+    edges: Edges,
+    purge: JoinPurge,
+    retained: Mapping[int, Retention],
+) -> Extent | None:
+    """The extent of EXISTS of an unwindowed side that it forgets against a windowed one; None if it is not that.
+
+    A row of the answer has a match in the window, and a left row that has one is not dropped: so there are no more
+    rows in the answer than left rows that are kept.
+    """
+    left, right = inputs
+    if left.bounded or right.by is not Cause.WINDOW or (0 not in purge.chains and 0 not in retained):
+        return None
+    if edges[node.right].pattern not in (Pattern.WKS, Pattern.WK):
+        return None
+    reason = f"a result leaves with its last match of {shown_name(node.right, 1)}: {right.reason}"
+    assumes = () if 0 in retained else purge.chains[0].assumes
+    return Extent(Cause.WINDOW, reason, right.checks, (*right.assumes, *assumes))
+
+
 def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | None:
     """The extent of the different rows of an edge in some columns; None if values do not limit it."""
     found = distinct_values(node, columns)
+    if found is None:
+        grouped = _below_groups(node, columns)
+        found = None if grouped is None else distinct_values(*grouped)
     if found is None:
         return None
     limit, checks = found
@@ -130,6 +166,20 @@ def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | Non
     if columns:
         said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
     return Extent(Cause.VALUES, said, checks)
+
+
+def _below_groups(node: Node, columns: tuple[str, ...]) -> tuple[Node, tuple[str, ...]] | None:
+    """What the aggregate below an edge reads, if the columns are keys of it: they have no other values there."""
+    match node:
+        case Filter():
+            return _below_groups(node.input, columns)
+        case Project():
+            plain = {o.name: o.scalar.expression.name for o in node.outputs if o.scalar.is_column}
+            if all(name in plain for name in columns):
+                return _below_groups(node.input, tuple(plain[name] for name in columns))
+        case Aggregate() if all(name in node.keys for name in columns):
+            return node.input, columns
+    return None
 
 
 def _weakest(inputs: Sequence[Extent]) -> Extent:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from headgate.model.errors import Place, RefusedError
 from headgate.plan.bind import BoundQuery
 from headgate.plan.nodes import (
     Aggregate,
+    AggregateCall,
     Difference,
     Distinct,
     Emit,
@@ -28,8 +29,9 @@ from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.event_time.closing import ClockClosing, close_by_clock
 from headgate.safety.event_time.retention import Retention, retentions
+from headgate.safety.existence_closing import ExistencePurge, close_existence
 from headgate.safety.extent import Extent, Extents, Retained, by_values, groups_of, measure
-from headgate.safety.group_closing import GroupClosing, close_groups
+from headgate.safety.group_closing import GroupClosing, close_copies, close_counted, close_groups
 from headgate.safety.purging import JoinPurge, study
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
@@ -41,11 +43,16 @@ class Methods:
     """How operators keep what the verdict promises: purges of joins, closings of groups, synopses of values."""
 
     joins: dict[Join, JoinPurge] = field(default_factory=dict)
-    retained: dict[Join, Mapping[int, Retention]] = field(default_factory=dict)
+    retained: dict[Node, Mapping[int, Retention]] = field(default_factory=dict)
     """Inputs of joins that time lets go, by their number."""
+    existence: dict[Node, ExistencePurge] = field(default_factory=dict)
     groups: dict[Node, GroupClosing] = field(default_factory=dict)
     clocks: dict[Node, ClockClosing] = field(default_factory=dict)
     """Groups and values of DISTINCT that time closes."""
+    counted: dict[Node, dict[str, GroupClosing]] = field(default_factory=dict)
+    """By aggregate and argument: what closes the values that COUNT(DISTINCT argument) has counted."""
+    settled: dict[Node, tuple[Aggregate, GroupClosing]] = field(default_factory=dict)
+    """By aggregate: the one below whose groups become final, and what closes them."""
     values: dict[Join, ValuesMethod] = field(default_factory=dict)
     checks: set[str] = field(default_factory=set)
     """Streams whose CHECKs are relied on."""
@@ -81,10 +88,14 @@ class Judgement:
 def examine(query: str, plan: Emit) -> Judgement:
     """The verdict on every state of a normalized plan, and the methods that it counts on."""
     edges = label(plan)
-    purges = {node: study(node, edges) for node in plan.walk() if isinstance(node, Join)}
-    retained = {node: retentions(node, edges) for node in purges}
-    extents = measure(plan, edges, purges, retained)
-    judge_ = _Judge(edges, extents, purges, retained, dict(_consumers(plan)))
+    nodes = list(plan.walk())
+    purges = {node: study(node, edges) for node in nodes if isinstance(node, Join)}
+    matching = {
+        node: close_existence(node, edges) for node in nodes if isinstance(node, (SemiJoin, Negation))
+    }
+    retained: Retained = {node: retentions(node, edges) for node in (*purges, *matching)}
+    extents = measure(plan, edges, purges, matching, retained)
+    judge_ = _Judge(edges, extents, purges, matching, retained, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
     return Judgement(Verdict(query, tuple(states), shape_of(plan), _waits(plan)), judge_.methods)
 
@@ -127,6 +138,7 @@ class _Judge:
     edges: Edges
     extents: Extents
     purges: Mapping[Join, JoinPurge]
+    matching: Mapping[SemiJoin | Negation, ExistencePurge]
     retained: Retained
     consumers: Mapping[Join, tuple[Node | None, Node]]
     methods: Methods = field(default_factory=Methods)
@@ -140,10 +152,10 @@ class _Judge:
                 if node.table.retroactive:
                     yield self._kept("join", node.left)
                 yield self._kept("join", node.right)
-            case SemiJoin() | Negation() | Difference():
-                name = "semijoin" if isinstance(node, SemiJoin) else "negation"
-                for each in node.inputs:
-                    yield self._kept(name, each)
+            case SemiJoin() | Negation():
+                yield from self._existence(node)
+            case Difference():
+                yield from self._difference(node)
             case Distinct():
                 yield self._distinct(node)
             case Aggregate():
@@ -177,8 +189,7 @@ class _Judge:
             if self.extents[member].bounded:
                 yield self._kept("join", member)
             elif number in retained:
-                self.methods.checks.update(retained[number].checks)
-                yield StateVerdict("join", stream_of(member), Cause.TIME, retained[number].reason)
+                yield self._timed("join", member, retained[number])
             elif chain is not None:
                 cause = Cause(chain.cause)
                 yield StateVerdict("join", stream_of(member), cause, chain.reason, chain.assumes)
@@ -188,27 +199,51 @@ class _Judge:
                 yield StateVerdict("join", stream_of(member), Cause.NONE, said)
         if any(number in purge.chains for number in open_members):
             self.methods.joins[node] = purge.only(open_members)
-            for forgetting in purge.forgetting:
-                closing = purge.closings[forgetting.closing]
-                name = stream_of(node.members[closing.member])
-                cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
-                yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+            yield from _closed_values(node.members, purge)
 
-    def _retained(self, node: Join) -> Mapping[int, Retention]:
+    def _existence(self, node: SemiJoin | Negation) -> Iterator[StateVerdict]:
+        name = "semijoin" if isinstance(node, SemiJoin) else "negation"
+        found = self.matching[node]
+        chains, stuck, retained = found.purge.chains, found.purge.stuck, self._retained(node)
+        open_sides = [
+            number
+            for number, each in enumerate(node.inputs)
+            if number not in retained and not self.extents[each].bounded
+        ]
+        if retained:
+            self.methods.retained[node] = retained
+        for number, side in enumerate(node.inputs):
+            if number in retained:
+                yield self._timed(name, side, retained[number])
+            elif number not in open_sides:
+                yield self._kept(name, side)
+            elif number in chains:
+                chain = chains[number]
+                yield StateVerdict(name, stream_of(side), Cause(chain.cause), chain.reason, chain.assumes)
+            else:
+                said = "; ".join(part for part in (self.extents[side].reason, stuck.get(number, "")) if part)
+                yield StateVerdict(name, stream_of(side), Cause.NONE, said)
+        if any(number in chains for number in open_sides):
+            self.methods.existence[node] = replace(found, purge=found.purge.only(open_sides))
+            yield from _closed_values(node.inputs, found.purge)
+
+    def _timed(self, operator: str, node: Node, retention: Retention) -> StateVerdict:
+        self.methods.checks.update(retention.checks)
+        return StateVerdict(operator, stream_of(node), Cause.TIME, retention.reason)
+
+    def _retained(self, node: Join | SemiJoin | Negation) -> Mapping[int, Retention]:
         """The inputs without a bound that time lets go.
 
-        None of them where another input without a bound can end rows: results are remembered then, to be ended, and
-        nothing would end them all.
+        None of them where another input can end rows, unless it is a join's and has a bound: a join remembers its
+        results then, to be ended, and without a bound nothing would end them all.
         """
         ends = any(
             max(self.edges[each].pattern, self.edges[each].expiry) == Pattern.STR
-            and not self.extents[each].bounded
-            for each in node.members
+            and not (isinstance(node, Join) and self.extents[each].bounded)
+            for each in node.inputs
         )
         found = self.retained[node]
-        return {
-            n: each for n, each in found.items() if not ends and not self.extents[node.members[n]].bounded
-        }
+        return {n: each for n, each in found.items() if not ends and not self.extents[node.inputs[n]].bounded}
 
     def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
         how = {
@@ -221,6 +256,18 @@ class _Judge:
             rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
             reason = f"{rows} for all of {name}: {how}"
             yield StateVerdict("join", name, Cause.VALUES, reason)
+
+    def _difference(self, node: Difference) -> Iterator[StateVerdict]:
+        open_ = any(not self.extents[each].bounded for each in node.inputs)
+        closing = close_copies(node, self.edges) if open_ else None
+        if closing is not None:
+            self.methods.groups[node] = closing
+        for each in node.inputs:
+            if closing is None:
+                yield self._kept("negation", each)
+            else:
+                cause = Cause(closing.cause)
+                yield StateVerdict("negation", stream_of(each), cause, closing.reason, closing.assumes)
 
     def _distinct(self, node: Distinct) -> StateVerdict:
         if self.extents[node].bounded:
@@ -257,7 +304,8 @@ class _Judge:
             return
         yield self._state("aggregate", node, groups)
         if rows:
-            yield self._rows_by_values(node) or self._kept("aggregate", node.input)
+            found = self._rows_by_values(node) or self._counted(node) or self._settled(node)
+            yield found or self._kept("aggregate", node.input)
 
     def _clock(self, operator: str, node: Aggregate | Distinct) -> StateVerdict | None:
         """The verdict on groups or values that time closes, if it does."""
@@ -279,12 +327,59 @@ class _Judge:
         self.methods.checks.update(found.checks)
         return StateVerdict("aggregate", stream_of(node.input), found.by, found.reason, found.assumes)
 
+    def _counted(self, node: Aggregate) -> StateVerdict | None:
+        """The verdict on the values that calls count once each, where these are closed."""
+        found: dict[str, GroupClosing] = {}
+        for call in node.calls:
+            argument = call.argument
+            if argument is None or not self._needs_values(node, call):
+                continue
+            counts = call.distinct and call.function in ("COUNT", "SUM", "AVG")
+            closing = close_counted(node, argument, self.edges) if counts else None
+            if closing is None:
+                return None
+            found[argument] = closing
+        if not found:
+            return None
+        self.methods.counted[node] = found
+        causes = {closing.cause for closing in found.values()}
+        cause = causes.pop() if len(causes) == 1 else "punctuation"
+        reason = ", ".join(dict.fromkeys(closing.reason for closing in found.values()))
+        assumes = tuple(dict.fromkeys(each for closing in found.values() for each in closing.assumes))
+        return StateVerdict("aggregate", stream_of(node.input), Cause(cause), reason, assumes)
+
+    def _settled(self, node: Aggregate) -> StateVerdict | None:
+        """The verdict on the values of MIN and MAX over the groups of another aggregate, where these are closed."""
+        below = node.input
+        while isinstance(below, (Filter, Project)):
+            below = below.input
+        if not isinstance(below, Aggregate) or any(call.needs_values for call in node.calls):
+            return None
+        closing = close_groups(below, self.edges)
+        if closing is None:
+            return None
+        self.methods.settled[node] = (below, closing)
+        reason = f"of the values of closed groups only the extreme ones are kept; {closing.reason}"
+        return StateVerdict("aggregate", stream_of(below), Cause(closing.cause), reason, closing.assumes)
+
     def _keeps_rows(self, node: Aggregate) -> bool:
         """Whether an aggregate needs more than one accumulator per group."""
         edge = self.edges[node.input]
-        if max(edge.pattern, edge.expiry) != Pattern.MON:
+        if max(edge.pattern, edge.expiry) != Pattern.MON and not self._only_ends(node.input):
             return True
-        return any(call.needs_values for call in node.calls)
+        return any(self._needs_values(node, call) for call in node.calls)
+
+    def _needs_values(self, node: Aggregate, call: AggregateCall) -> bool:
+        """Whether a call needs the single values; MIN and MAX do where a value may end before its time."""
+        if self.edges[node.input].pattern == Pattern.STR:
+            return call.needs_values or call.function in ("MIN", "MAX")
+        return call.needs_values and call.function not in ("MIN", "MAX")
+
+    def _only_ends(self, node: Node) -> bool:
+        """Whether rows of an edge that nothing bounds live until an ending comes: no death of them is remembered."""
+        if self.extents[node].bounded or self.edges[node].pattern != Pattern.STR:
+            return False
+        return not announces_deaths(node, self.edges)
 
     def _keeps_answer(self, node: Emit) -> bool:
         """Whether the rows of an answer are remembered: all of them, or those whose death was announced."""
@@ -292,7 +387,9 @@ class _Judge:
             return False
         if node.kind == "RSTREAM":
             return True
-        return self.edges[node.input].pattern != Pattern.MON and not is_aggregate(node.input)
+        if self.edges[node.input].pattern == Pattern.MON or is_aggregate(node.input):
+            return False
+        return announces_deaths(node.input, self.edges)
 
     def _kept(self, operator: str, node: Node) -> StateVerdict:
         return self._state(operator, node, self.extents[node])
@@ -323,11 +420,40 @@ def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:
             yield node, (parents[top], top)
 
 
+def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVerdict]:
+    """The verdicts on the closed values that an operator remembers."""
+    for forgetting in purge.forgetting:
+        closing = purge.closings[forgetting.closing]
+        name = stream_of(inputs[closing.member])
+        cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
+        yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+
+
 def is_aggregate(node: Node) -> bool:
-    """Whether rows are values of an aggregate: none is announced with a death, each ends when the next one comes."""
+    """Whether rows are values of an aggregate: each ends when the next one comes, and then both are at hand."""
     while isinstance(node, (Filter, Project)):
         node = node.input
     return isinstance(node, Aggregate)
+
+
+def announces_deaths(node: Node, edges: Edges) -> bool:
+    """Whether rows may be announced with a death, which who reads them has to remember until it comes.
+
+    A value of an aggregate ends when the next one comes, a copy of EXCEPT ALL when its match does. NOT EXISTS
+    announces a row up to the death of the left row.
+    """
+    match node:
+        case Filter() | Project():
+            return announces_deaths(node.input, edges)
+        case Negation():
+            return announces_deaths(node.left, edges)
+        case Aggregate():
+            return edges[node].pattern in (Pattern.WKS, Pattern.WK)
+        case Difference():
+            return False
+        case Distinct() if edges[node.input].pattern == Pattern.STR:
+            return False
+    return edges[node].pattern != Pattern.MON
 
 
 def stream_of(node: Node) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.plan.nodes import Filter, Node, Project, StreamScan, TableJoin, Window, WindowKind
+from headgate.plan.nodes import Distinct, Filter, Node, Project, StreamScan, TableJoin, Window, WindowKind
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ def lineage(node: Node) -> Lineage | None:
     """The stream behind an edge; None if rows of several, of none, or at other times than their own arrive there.
 
     What a stream promises about its later rows then holds on the edge: filters and projections only leave things
-    out, a window delays a row to a tick at most, and a non-retroactive table is asked once for each row.
+    out, a window delays a row to a tick at most, and a non-retroactive table is asked once for each row. DISTINCT of
+    rows that never die leaves out those that are there already; of others it says some again when the first die.
     """
     match node:
         case StreamScan():
@@ -58,6 +59,10 @@ def lineage(node: Node) -> Lineage | None:
             return Lineage(below.scan, kept, below.window)
         case TableJoin() if not node.table.retroactive:
             return lineage(node.left)
+        case Distinct():
+            below = lineage(node.input)
+            dies = below is not None and below.window is not None and below.window.kind != "UNBOUNDED"
+            return None if dies else below
     return None
 
 

@@ -2,17 +2,22 @@
 
 from headgate.kernels.aggregate.call import AggregateCall, Function
 from headgate.kernels.aggregate.closing import ClosingAggregate, ClosingState
+from headgate.kernels.aggregate.closing_values import ClosedArgument, ClosingValues
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.panes import PaneAggregate, by_panes
+from headgate.kernels.aggregate.settling import SettlingAggregate
 from headgate.kernels.aggregate.state import AggregateState
 
 __all__ = [
     "Aggregate",
     "AggregateCall",
     "AggregateState",
+    "ClosedArgument",
     "ClosingAggregate",
     "ClosingState",
+    "ClosingValues",
     "Function",
     "PaneAggregate",
+    "SettlingAggregate",
     "by_panes",
 ]

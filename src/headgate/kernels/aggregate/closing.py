@@ -53,6 +53,21 @@ class ClosingState:
         return chunks
 
 
+def restored_closings(
+    aggregate: Aggregate, heard: Sequence[Heard], chunks: Mapping[str, pl.DataFrame]
+) -> ClosingState:
+    """The state whose `chunks()` these are; `heard` has heard nothing."""
+    return ClosingState(
+        aggregate.restore(under(chunks, _GROUPS)),
+        tuple(each.restored(under(chunks, f"{_CLOSED}{number}/")) for number, each in enumerate(heard)),
+    )
+
+
+def few() -> int:
+    """How many groups and closings are not worth a sweep."""
+    return _FEW
+
+
 @dataclass(frozen=True)
 class ClosingAggregate:
     """`aggregate` over rows that never die, and inputs that close values of `keys`, some of its keys.
@@ -70,11 +85,7 @@ class ClosingAggregate:
         return ClosingState(self.aggregate.initial(), heard)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState:
-        heard = enumerate(self.initial().heard)
-        return ClosingState(
-            self.aggregate.restore(under(chunks, _GROUPS)),
-            tuple(each.restored(under(chunks, f"{_CLOSED}{number}/")) for number, each in heard),
-        )
+        return restored_closings(self.aggregate, self.initial().heard, chunks)
 
     def advance(
         self, state: ClosingState, inputs: Sequence[Batch], clock: Clock

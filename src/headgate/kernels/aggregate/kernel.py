@@ -121,7 +121,7 @@ class Aggregate:
         opening = None
         if opens is not None and opens <= upto and not (opens <= clock.after and state.groups.records.live):
             opening = max(opens, clock.after + 1)
-        rows = state.groups.identify(self._keys_of(frame))
+        rows = state.groups.identify(self.keys_of(frame))
         step = Step.of(frame, rows, Due(due, bags_due), clock.after, upto, opening)
         if not step.points.size:
             return state, Batch.empty(self.output_schema)
@@ -301,7 +301,7 @@ class Aggregate:
             return None
         return clock.start if self.slide is None else tick_at_or_after(clock.start, self.slide)
 
-    def _keys_of(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def keys_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The key columns of rows under the names the state uses, -0.0 as 0.0."""
         if not self.keys:
             return frame.select(BORN)

@@ -176,13 +176,19 @@ class Tally:
             runs = (*runs[:-newest], *([Run(built, entries.frame)] if entries.size else ()))
         return replace(self, runs=runs, total=total)
 
+    def whole(self) -> Entries | None:
+        """All entries in one piece; None if there are none."""
+        return merged([run.entries for run in self.runs]) if self.runs else None
+
+    @staticmethod
+    def of(entries: Entries, built: int) -> Tally:
+        """The tally of these entries alone, written in the step that ends at `built`."""
+        return Tally((Run(built, entries.frame),), int(entries.count.sum())) if entries.size else Tally()
+
     def without(self, groups: Ints, built: int) -> Tally:
         """The tally but for some groups, written anew in the step that ends at `built`."""
-        if not self.runs:
-            return self
-        whole = merged([run.entries for run in self.runs])
-        left = whole.take(~np.isin(whole.group, groups))
-        return Tally((Run(built, left.frame),), int(left.count.sum())) if left.size else Tally()
+        whole = self.whole()
+        return self if whole is None else Tally.of(whole.take(~np.isin(whole.group, groups)), built)
 
     def _near(self, groups: Ints, few: int, largest: bool, kind: Entries) -> tuple[Entries, Mask]:
         """The entries at one end of each group that are sure to be whole, and which groups they are all of.

@@ -90,7 +90,7 @@ class EventTimes:
             self.found[node] = self._facts(node)
         return self.found[node]
 
-    def joined(self, node: Join | SemiJoin) -> tuple[Differences, frozenset[str]]:
+    def joined(self, node: Join | SemiJoin | Negation) -> tuple[Differences, frozenset[str]]:
         """The differences in rows that have met, births as `birth(n)`; and the streams whose CHECKs say so."""
         units = self._units(node.inputs)
         bounds: list[Bound] = []
@@ -102,17 +102,20 @@ class EventTimes:
                 # All rows of a result are alive when it is born.
                 others = (n for n in range(len(node.inputs)) if n != number)
                 bounds += [(birth(other), birth(number), lifetime - 1) for other in others]
-        pairs = (
-            [(a, b) for group in node.equalities for a, b in pairwise(group)]
-            if isinstance(node, Join)
-            else list(node.keys)
-        )
+        if isinstance(node, Join):
+            pairs = [pair for group in node.equalities for pair in pairwise(group)]
+        else:
+            # Two NULLs may be equal here, and are no instants.
+            pairs = [pair for pair in node.keys if not node.null_equal or self._filled(node, *pair)]
         for a, b in pairs:
             if units(a) is not None and units(a) == units(b):
                 bounds += [(a, b, 0), (b, a, 0)]
-        for part in node.residual:
+        for part in (each for whole in node.residual for each in split_conjunction(whole)):
             bounds += comparisons(part, units)
         return close(bounds), frozenset().union(*(self.of(each).checks for each in node.inputs))
+
+    def _filled(self, node: SemiJoin | Negation, left: str, right: str) -> bool:
+        return left in self.of(node.left).filled and right in self.of(node.right).filled
 
     def _units(self, inputs: Sequence[Node]) -> _UnitsOf:
         return _UnitsOf(

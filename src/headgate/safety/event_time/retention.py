@@ -1,4 +1,4 @@
-"""Retention: how long an unwindowed input of a join has to keep its rows, because time says when partners come.
+"""Retention: how long rows of an unwindowed input of a join are kept, because time says when their partners come.
 
 ```
 b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 HOUR
@@ -10,6 +10,8 @@ b              *                           a later row of a is later than it: ke
 A row can go when no result with it is born later. A later result has a row that comes later, of some other input; if
 each of the others is at most d after this row in every result, none comes once the clock is d past it. Results stay:
 that a row is gone from the state is not its death (as with internal windows: Windows document, 3.3.2).
+
+EXISTS and NOT EXISTS are the same: a row that can be in no later pair neither gains a match any more nor gives one.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.model.time import roughly
-from headgate.plan.nodes import Join, Node
+from headgate.plan.nodes import Join, Negation, Node, SemiJoin
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.event_time.facts import EventTimes, birth
 from headgate.safety.lineage import shown_name
@@ -34,25 +36,25 @@ class Retention:
     """Streams whose CHECKs are part of the reason."""
 
 
-def retentions(join: Join, edges: Edges) -> Mapping[int, Retention]:
-    """The inputs of a join whose rows never die but that need not be kept for ever, by their number."""
-    open_ = [n for n, member in enumerate(join.members) if _never_dies(edges, member)]
+def retentions(node: Join | SemiJoin | Negation, edges: Edges) -> Mapping[int, Retention]:
+    """The inputs whose rows never die but that need not be kept for ever, by their number."""
+    open_ = [n for n, member in enumerate(node.inputs) if _never_dies(edges, member)]
     found: dict[int, Retention] = {}
     for checks in (False, True):
         missing = [number for number in open_ if number not in found]
         if not missing:
             break
-        differences, relied = EventTimes(edges, checks).joined(join)
+        differences, relied = EventTimes(edges, checks).joined(node)
         for number in missing:
             most = [
                 differences.bound(birth(other), birth(number))
-                for other in range(len(join.members))
+                for other in range(len(node.inputs))
                 if other != number
             ]
             known = [each for each in most if each is not None]
             if len(known) == len(most):
                 length = max(0, *known) + 1
-                found[number] = Retention(length, _reason(join, number, length), relied)
+                found[number] = Retention(length, _reason(node, number, length), relied)
     return found
 
 
@@ -61,11 +63,10 @@ def _never_dies(edges: Edges, node: Node) -> bool:
     return max(edge.pattern, edge.expiry) == Pattern.MON
 
 
-def _reason(join: Join, number: int, length: int) -> str:
-    name = shown_name(join.members[number], number)
+def _reason(node: Node, number: int, length: int) -> str:
+    name = shown_name(node.inputs[number], number)
     others = " and ".join(
-        shown_name(each, place) for place, each in enumerate(join.members) if place != number
+        shown_name(each, place) for place, each in enumerate(node.inputs) if place != number
     )
-    if length == 1:
-        return f"a row of {name} joins no row of {others} that comes later"
-    return f"a row of {name} joins no row of {others} that comes more than {roughly(length - 1)} later"
+    when = "later" if length == 1 else f"more than {roughly(length - 1)} later"
+    return f"a row of {name} {'joins' if isinstance(node, Join) else 'meets'} no row of {others} that comes {when}"
