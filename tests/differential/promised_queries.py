@@ -56,7 +56,9 @@ def _existence(random: Random) -> str:
     conditions = ["s2.a = s1.a"]
     conditions += random.choice(([], [], ["s2.b = s1.b"], ["s2.b > s1.b"], ["s2.b % 2 = 0"]))
     word = random.choice(("EXISTS", "NOT EXISTS"))
-    emit = random.choice(("s1.a, s1.b", "ISTREAM(s1.a, s1.b)", "DISTINCT s1.a", "COUNT(*) AS n, SUM(s1.b) AS b"))
+    emit = random.choice(
+        ("s1.a, s1.b", "ISTREAM(s1.a, s1.b)", "DISTINCT s1.a", "COUNT(*) AS n, SUM(s1.b) AS b")
+    )
     left, right = _window(random), _window(random)
     inner = f"SELECT * FROM s2{right} WHERE {' AND '.join(conditions)}"
     own = random.choice(("", " AND s1.b % 3 > 0"))
@@ -73,7 +75,9 @@ def _set_operation(random: Random) -> str:
 
 
 def _counting(random: Random) -> str:
-    calls = random.sample(("COUNT(DISTINCT a)", "SUM(DISTINCT a)", "COUNT(DISTINCT b)", "COUNT(*)", "MAX(b)"), 2)
+    calls = random.sample(
+        ("COUNT(DISTINCT a)", "SUM(DISTINCT a)", "COUNT(DISTINCT b)", "COUNT(*)", "MAX(b)"), 2
+    )
     said = ", ".join(f"{call} AS c{number}" for number, call in enumerate(calls))
     source = random.choice(("s1", "(SELECT a, b FROM s1 UNION ALL SELECT a, b FROM s2) x"))
     if random.random() < 0.5:

@@ -203,7 +203,9 @@ class _Keeping:
             rows = rate * wait.seconds
             size = rows * row_bytes(node.input)
             said = f"forgotten by {by}"
-            yield replace(stored, rows=rows, bytes=size, forgets=said, formula=_rated(rate, wait), at_most=False)
+            yield replace(
+                stored, rows=rows, bytes=size, forgets=said, formula=_rated(rate, wait), at_most=False
+            )
 
     def _chain(self, purge: JoinPurge, chain: Chain) -> _Wait:
         waits = []
