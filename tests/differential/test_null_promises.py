@@ -25,6 +25,15 @@ PROMISES = (KEY, FLAGGED, EVERY, ORDERED, CLUSTERED, PAIR)
 DISTINCT = "SELECT DISTINCT a, c FROM s"
 GROUPS = "SELECT a, c, COUNT(*) AS n, MEDIAN(d) AS d FROM s GROUP BY a, c"
 
+TWO = {
+    "union": "SELECT a, c FROM s UNION SELECT a, c FROM t",
+    "except": "SELECT a, c FROM s EXCEPT SELECT a, c FROM t",
+    "except all": "SELECT a, c FROM s EXCEPT ALL SELECT a, c FROM t",
+    "intersect": "SELECT a, c FROM s INTERSECT SELECT a, c FROM t",
+    "extremes": "SELECT MIN(m) AS m FROM (SELECT a, MAX(d) AS m FROM s GROUP BY a) x",
+}
+"""Where NULL would be kept as a value, over two streams with the same promise."""
+
 COLUMNS = "ts TIMESTAMP, a BIGINT, c BIGINT, d BIGINT, p BOOLEAN"
 
 
@@ -163,3 +172,43 @@ def test_shards_set_the_same_rows_aside(promise: str, query: str) -> None:
     assert cluster.late == {"s": 20}
     expected = Oracle(text, {"s": rows.filter(rows["a"].is_valid())}, {}).output("q")
     assert same_output(cluster.changes(), expected)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_nulls_of_either_side_are_late(name: str) -> None:
+    text, rows = declared(FLAGGED, TWO[name], names=("s", "t")), 2000
+    usual, none_late = played(text, {each: arrived(FLAGGED, rows, nulls=False) for each in "st"})
+    assert none_late.is_empty()
+    largest, late = played(text, {each: arrived(FLAGGED, rows, nulls=True) for each in "st"})
+    assert largest <= usual + 20 < rows
+    assert late["a"].is_null().all()
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_the_answer_of_two_streams_is_that_of_the_rows_that_were_not_late(name: str) -> None:
+    text, rows = declared(FLAGGED, TWO[name], names=("s", "t")), arrived(FLAGGED, 40, nulls=True)
+    all_rows = {"s": rows.slice(1), "t": rows.slice(10)}
+    kept = {each: table.filter(table["a"].is_valid()) for each, table in all_rows.items()}
+    expected = Oracle(text, kept, {}).output("q")
+    assert same_output(output_of(text, "q", row_by_row(all_rows), {}), expected)
+    cluster = Cluster(stage_of(text, "q", {}, shards=3))
+    cluster.batch({each: [table] for each, table in all_rows.items()})
+    cluster.end()
+    assert same_output(cluster.changes(), expected)
+
+
+def test_a_null_key_of_exists_is_not_late_and_not_kept() -> None:
+    query = "SELECT s.a, s.c FROM s WHERE NOT EXISTS (SELECT * FROM t WHERE t.a = s.a)"
+    text = declared(FLAGGED, query, names=("s", "t"))
+    usual, _ = played(text, {each: arrived(FLAGGED, 2000, nulls=False) for each in "st"})
+    largest, late = played(text, {each: arrived(FLAGGED, 2000, nulls=True) for each in "st"})
+    assert late.is_empty()
+    assert largest <= usual + 20
+
+
+def test_a_null_that_count_distinct_does_not_count_is_not_late() -> None:
+    text = declared(FLAGGED, "SELECT COUNT(DISTINCT a) AS n, COUNT(*) AS m FROM s")
+    usual, _ = played(text, {"s": arrived(FLAGGED, 2000, nulls=False)})
+    largest, late = played(text, {"s": arrived(FLAGGED, 2000, nulls=True)})
+    assert late.is_empty()
+    assert largest <= usual + 20

@@ -15,6 +15,7 @@ from tests.differential.test_cases import row_by_row
 from tests.oracle.casefile import Case, all_cases
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
+from tests.spark.shards import Cluster, stage_of
 
 from headgate.kernels import closing_distinct, join_purge
 from headgate.kernels.aggregate import closing
@@ -243,6 +244,25 @@ def test_forgetting_changes_no_answer(name: str, seed: int, rounds: int) -> None
     assert same_output(restored, remembered)
 
 
+@given(
+    name=st.sampled_from(sorted(QUERIES)),
+    seed=st.integers(0, 10_000),
+    rounds=st.integers(1, 6),
+    way=st.integers(0, 5),
+)
+def test_forgetting_in_shards_changes_no_answer(name: str, seed: int, rounds: int, way: int) -> None:
+    """Closed values reach the shards that hold them, however the plan is cut into stages."""
+    random = Random(seed)
+    rows = tables(text_of(name), random_rows(QUERIES[name][0], random, rounds=rounds))
+    remembered = output_of(text_of(name, promises=False), "q", [rows], {})
+    cluster = Cluster(stage_of(text_of(name), "q", {}, shards=3, way=way))
+    for piece in pieces(rows, random):
+        cluster.batch({stream: [table] for stream, table in piece.items() if table.num_rows})
+    cluster.end()
+    assert not any(cluster.late.values())
+    assert same_output(cluster.changes(), remembered)
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_oracle_agrees(name: str) -> None:
     for seed in range(3):
@@ -272,12 +292,16 @@ def test_the_other_strategies_forget_too(name: str, strategy: Strategy) -> None:
 
 
 def peaks(name: str, rows: Rows, *, step: int, strategy: Strategy = "UPA") -> tuple[int, int]:
+    return peak_rows(text_of(name), rows, step=step, strategy=strategy)
+
+
+def peak_rows(text: str, rows: Rows, *, step: int, strategy: Strategy = "UPA") -> tuple[int, int]:
     """The largest state, in rows, in the first half of a run and in the second; late rows would be an error."""
     session = Session()
-    query = session.sql(text_of(name))
+    query = session.sql(text)
     assert query is not None
     ready = runnable(query.bound, query.optimized, strategy=strategy)
-    arrivals = tables(text_of(name), rows)
+    arrivals = tables(text, rows)
     streams = [
         (stream, frame_of(arrivals[stream.name], stream.columns).iter_slices(step))
         for stream in used_streams([ready])

@@ -54,16 +54,16 @@ class _Keeping:
     def result(self) -> OptimizedPlan:
         plan, edges = self.optimized.plan, self.optimized.edges
         held: dict[Node, tuple[float | None, bool]] = {}
-        for node, purge in self.methods.joins.items():
+        for node, purge in self._purges.items():
             for number, chain in purge.chains.items():
-                member = node.members[number]
+                member = node.inputs[number]
                 rate = self.optimized.estimates.edges[member].rate
                 held[member] = (rate * self._chain(purge, chain).seconds, True)
         for reader, retained in self.methods.retained.items():
             for number, each in retained.items():
                 member = reader.inputs[number]
                 held[member] = (self.optimized.estimates.edges[member].rate * each.length / SECOND, True)
-        for reader in (*self.methods.joins, *self.methods.retained):
+        for reader in (*self._purges, *self.methods.retained):
             if max(edges[reader].pattern, edges[reader].expiry) == Pattern.MON:
                 # What is stored is bounded; the results are never taken back.
                 held[reader] = (None, False)
@@ -73,25 +73,35 @@ class _Keeping:
         kept = {node: StateChoice(stored) for node, stored in found.items() if stored}
         return replace(self.optimized, estimates=estimates, states=kept)
 
+    @property
+    def _purges(self) -> dict[Node, JoinPurge]:
+        """The operators over several inputs that forget rows of them, and how."""
+        found: dict[Node, JoinPurge] = dict(self.methods.joins.items())
+        return found | {node: each.purge for node, each in self.methods.existence.items()}
+
     def _stored(self, node: Node, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
         if isinstance(node, Join) and node in self.methods.values:
             yield from self._buckets(node, self.methods.values[node])
-        elif node in self.methods.joins or node in self.methods.retained:
+        elif node in self._purges or node in self.methods.retained:
             yield from self._forgotten(node, choice, estimates)
         elif node in self.methods.clocks:
             yield from self._passed_groups(node, choice, self.methods.clocks[node], estimates)
         elif node in self.methods.groups:
             yield from self._closed_groups(node, choice, self.methods.groups[node], estimates)
+        elif node in self.methods.settled or node in self.methods.counted:
+            yield from self._open_values(node, choice)
         elif isinstance(node, (Aggregate, Distinct)) and choice.rows is None:
             yield from self._few(node, choice)
-        elif isinstance(node, Emit) and choice.rows is None and self._says_no_deaths(node.input):
-            # A value of an aggregate ends when the next one comes, and then both are at hand.
+        elif isinstance(node, Emit) and self._keeps_no_answer(node, choice):
             return
         else:
             yield from choice.stored
 
-    def _says_no_deaths(self, node: Node) -> bool:
-        return is_aggregate(node) or not announces_deaths(node, self.optimized.edges)
+    def _keeps_no_answer(self, node: Emit, choice: StateChoice) -> bool:
+        if is_aggregate(node.input):
+            # A value of an aggregate ends when the next one comes, and then both are at hand.
+            return choice.rows is None
+        return node.kind != "RSTREAM" and not announces_deaths(node.input, self.optimized.edges)
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -134,7 +144,7 @@ class _Keeping:
 
     def _forgotten(self, node: Node, choice: StateChoice, estimates: Estimates) -> Iterator[StoredInput]:
         """The inputs of an operator that forgets rows by time or by promises, and the closed values."""
-        purge = self.methods.joins.get(node) if isinstance(node, Join) else None
+        purge = self._purges.get(node)
         retained = self.methods.retained.get(node, {})
         for number, stored in enumerate(choice.stored):
             rate = estimates.edges[node.inputs[number]].rate
@@ -207,6 +217,27 @@ class _Keeping:
             size = rows * row_bytes(kept)
             yield replace(
                 stored, rows=rows, bytes=size, forgets=f"forgotten by {by}", formula=_rated(rate, wait)
+            )
+
+    def _open_values(self, node: Node, choice: StateChoice) -> Iterator[StoredInput]:
+        """Few groups, and the values of an aggregate that are not closed yet."""
+        assert isinstance(node, Aggregate)
+        groups, *values = self._few(node, choice)
+        yield groups
+        if node in self.methods.settled:
+            closings = self.methods.settled[node][1].closings
+        else:
+            counted = self.methods.counted[node].values()
+            closings = tuple(each for closing in counted for each in closing.closings)
+        wait = max((self._closing(each) for each in closings), key=lambda each: each.seconds)
+        by = ", ".join(dict.fromkeys(str(each.promise) for each in closings))
+        rate = max(self.statistics.of(each.scan.stream.name).rate for each in closings)
+        for stored in values:
+            rows = rate * wait.seconds
+            size = rows * row_bytes(node.input)
+            said = f"forgotten by {by}"
+            yield replace(
+                stored, rows=rows, bytes=size, forgets=said, formula=_rated(rate, wait), at_most=False
             )
 
     def _chain(self, purge: JoinPurge, chain: Chain) -> _Wait:
