@@ -48,6 +48,8 @@ REFERRING = {
     "s1": Punctuated("ab", keys=("a",)),
     "s2": Punctuated("ac", refers=(("a", "s1"),), ordered=("a",)),
 }
+# A row of s1 waits for s3 as long as its partner in the window of s2 does, although s2 is closed at it.
+LAGGING = {"s1": Punctuated("ab"), "s2": Punctuated("ac", ("a",)), "s3": Punctuated("ad", lag=4)}
 CIRCLE = "s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"
 
 QUERIES = {
@@ -87,6 +89,10 @@ QUERIES = {
     "ordered and closed": (MIXED, "SELECT s1.a, SUM(c) AS c FROM s1, s2 WHERE s1.a = s2.a GROUP BY s1.a"),
     "ordered cycle": (ORDERED_CYCLE, f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}"),
     "referring": (REFERRING, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "partners in windows": (
+        LAGGING,
+        "SELECT b, c, d FROM s1, s2 [RANGE 20 SECONDS], s3 [RANGE 9 SECONDS] WHERE s1.a = s2.a AND s2.a = s3.a",
+    ),
     "itself": (CYCLE, "SELECT x.a, y.a FROM s1 x, s1 y WHERE x.b = y.b"),
 }
 
