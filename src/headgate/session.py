@@ -53,6 +53,11 @@ if TYPE_CHECKING:
 
 RunRequest = tuple[BoundQuery, Optimized]
 
+MOST_EDITED = 32
+"""So many sets of edited statements are kept: queries that read each other get the same advice tried."""
+
+_Edited = tuple[Catalog, Statistics, frozenset[tuple[str, str]]]
+
 
 def read_text(path: str | Path) -> SourceText:
     """A file as source text; InputError if it is missing, too long or not text."""
@@ -79,6 +84,9 @@ class Session:
         self.statements: tuple[Statement, ...] = ()
         self.statistics = Statistics()
         self.base = Path()
+        self._known: dict[str, Query] = {}
+        """Queries that were asked for: each is judged once, as long as catalog and statistics are the same."""
+        self._edited: list[tuple[_Edited, Mapping[str, Query]]] = []
 
     @staticmethod
     def from_file(path: str | Path, spark: Any = None) -> Session:
@@ -200,7 +208,7 @@ class Session:
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        return tuple(Query(self, self.catalog, query, self.statistics) for query in self.catalog.queries)
+        return tuple(self.query(each.name) for each in self.catalog.queries)
 
     def query(self, name: str) -> Query:
         """A query by name."""
@@ -208,7 +216,22 @@ class Session:
         if not isinstance(found, QueryDef):
             known = [query.name for query in self.catalog.queries]
             raise NameResolutionError(f"there is no query {name}", remedy=did_you_mean(name, known))
-        return Query(self, self.catalog, found, self.statistics)
+        query = self._known.get(found.name)
+        if query is None or query.catalog is not self.catalog or query.statistics is not self.statistics:
+            query = self._known[found.name] = Query(self, self.catalog, found, self.statistics)
+        return query
+
+    def edited(self, texts: Mapping[str, str]) -> Mapping[str, Query]:
+        """The queries as they would be if the statements of these names read so; kept, for other queries ask too."""
+        key = (self.catalog, self.statistics, frozenset(texts.items()))
+        for position, (known, queries) in enumerate(self._edited):
+            if known[0] is key[0] and known[1] is key[1] and known[2] == key[2]:
+                self._edited.append(self._edited.pop(position))
+                return queries
+        catalog = redefine(self.catalog, texts)
+        queries = {each.name: Query(self, catalog, each, self.statistics) for each in catalog.queries}
+        self._edited = [*self._edited, (key, queries)][-MOST_EDITED:]
+        return queries
 
     def render(self) -> str:
         """All statements as canonical CQL."""
@@ -346,26 +369,34 @@ class Query:
         Other queries that read them have to go on meaning something, and to stay admitted if they were.
         """
         try:
-            catalog = redefine(self.catalog, texts)
-            queries = {
-                each.name: Query(self.session, catalog, each, self.statistics) for each in catalog.queries
-            }
-            return is_bounded(queries[self.name].plan) and all(
-                is_bounded(queries[other.name].plan) or not other.judged.admitted
+            edited = self.session.edited(texts)
+            return edited[self.name].is_bounded and all(
+                edited[other.name]._stays_as_good_as(other)
                 for other in self._others
-                if not texts.keys().isdisjoint(names_read(other.definition, self.catalog))
+                if not texts.keys().isdisjoint(other.names_read)
             )
         except HeadgateError:
             return False
 
     @cached_property
+    def is_bounded(self) -> bool:
+        """Whether the gate admits the query; asked of statements with edits, whose costs do not matter."""
+        return is_bounded(self.plan)
+
+    def _stays_as_good_as(self, before: Query) -> bool:
+        """Whether this query, which has to mean something, is admitted if it was before."""
+        self.validate()
+        return not before.judged.admitted or self.is_bounded
+
+    @cached_property
     def _others(self) -> list[Query]:
         """The other queries of the session, kept so that each is judged once."""
-        return [
-            Query(self.session, self.catalog, each, self.statistics)
-            for each in self.catalog.queries
-            if each.name != self.name
-        ]
+        return [each for each in self.session.queries if each.name != self.name]
+
+    @cached_property
+    def names_read(self) -> frozenset[str]:
+        """The case-folded names of this query and of all queries and streams behind it."""
+        return names_read(self.definition, self.catalog)
 
     def run(self, **options: Any) -> Result:
         """Runs this query alone over all rows of its session, in this process."""

@@ -36,6 +36,8 @@ class Punctuated:
     """Columns in order up to `APART` rows, because values of an earlier band do not come again."""
     refers: tuple[tuple[str, str], ...] = ()
     """Columns, and the stream whose column of the same name is a key, that has come when they do or soon after."""
+    lag: int = 0
+    """For so many rounds it still brings values that the others have left behind; it closes none."""
 
     def declared(self, name: str) -> str:
         flags = "".join(f", p{number} BOOLEAN" for number in range(len(self.schemes)))
@@ -96,11 +98,12 @@ def random_rows(
         values = range(low, low + band)
         for name in names:
             clock += random.randint(0, 2)
+            lag = streams[name].lag
             _put(
                 rows,
                 name,
                 states[name],
-                {c: random.choice(values) for c in streams[name].columns},
+                {c: random.choice(range(max(0, low - lag), low + band)) for c in streams[name].columns},
                 None,
                 clock,
             )

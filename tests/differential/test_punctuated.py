@@ -52,6 +52,8 @@ REFERRING = {
 PAIR = {"s1": Punctuated("ab", ("a",)), "s2": Punctuated("ac", ("a",))}
 BOTH = {"s1": Punctuated("ab", ("ab",)), "s2": Punctuated("ab", ("ab",))}
 SUBSET = {"s1": Punctuated("ab", ("a",)), "s2": Punctuated("ab", ("ab",))}
+# A row of s1 waits for s3 as long as its partner in the window of s2 does, although s2 is closed at it.
+LAGGING = {"s1": Punctuated("ab"), "s2": Punctuated("ac", ("a",)), "s3": Punctuated("ad", lag=4)}
 CIRCLE = "s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"
 MATCH = "SELECT * FROM s2 WHERE s2.a = s1.a"
 GROUPS = "SELECT a, SUM(b) AS m FROM s1 GROUP BY a"
@@ -186,6 +188,10 @@ QUERIES = {
     "count of not exists": (
         PAIR,
         f"SELECT COUNT(*) AS n, SUM(b) AS b FROM s1 WHERE NOT EXISTS ({MATCH})",
+    ),
+    "partners in windows": (
+        LAGGING,
+        "SELECT b, c, d FROM s1, s2 [RANGE 20 SECONDS], s3 [RANGE 9 SECONDS] WHERE s1.a = s2.a AND s2.a = s3.a",
     ),
     "itself": (CYCLE, "SELECT x.a, y.a FROM s1 x, s1 y WHERE x.b = y.b"),
 }

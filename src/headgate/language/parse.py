@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from headgate.language import nodes
 from headgate.language.base_parser import CqlSyntaxError
 from headgate.language.dialect import Cql
+from headgate.model.balance import balanced
 from headgate.model.errors import InputError, LanguageError, Place
 from headgate.model.source import SourceText, Span
 
@@ -131,13 +132,14 @@ def _parse_one(source: SourceText, tokens: list[Token]) -> exp.Expr:
         raise LanguageError("this statement cannot be read", place=Place(source, whole)) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
         raise LanguageError("expected one statement", place=Place(source, whole))
-    if _levels(trees[0]) > MOST_LEVELS:
+    tree = balanced(trees[0])
+    if _levels(tree) > MOST_LEVELS:
         raise _too_deep(source, whole)
-    return trees[0]
+    return tree
 
 
 def _levels(tree: exp.Expr) -> int:
-    """How deep the tree is; a chain of n operators of one kind has n levels."""
+    """How deep the tree is; a chain of n operators that are not balanced has n levels."""
     deepest, pending = 0, [(tree, 1)]
     while pending:
         node, level = pending.pop()

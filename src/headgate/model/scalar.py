@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model import types
+from headgate.model.balance import balanced
 
 
 def column(name: str) -> exp.Column:
@@ -102,7 +103,7 @@ def parenthesized(expression: exp.Expr) -> exp.Expr:
         if level == len(_LEVELS):
             continue
         compares = isinstance(node, _COMPARISONS)
-        joins = isinstance(node, (exp.And, exp.Or))
+        joins = isinstance(node, (exp.And, exp.Or, exp.DPipe))
         for key in ("this", "expression"):
             operand = node.args.get(key)
             if not isinstance(operand, exp.Expr):
@@ -120,4 +121,5 @@ def _level(node: exp.Expr) -> int:
 def conjunction(parts: Iterable[Scalar]) -> Scalar:
     """All parts joined by AND; TRUE when there are none."""
     expressions = [part.expression.copy() for part in parts]
-    return Scalar(exp.and_(*expressions) if expressions else exp.true(), types.BOOLEAN)
+    joined = balanced(exp.and_(*expressions, copy=False)) if expressions else exp.true()
+    return Scalar(joined, types.BOOLEAN)

@@ -3,6 +3,7 @@
 Nothing is shown that the gate has not admitted: each set is applied to the statements, written out, read again,
 bound and judged, by the `admits` that is handed in. In a family each edit is tried alone; if none is enough, all of
 them together, and then those that are not needed are taken away one after the other, so that what is left is minimal.
+A query that is too large for that gets the whole family, with a word that not all of it may be needed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from headgate.safety.advice.contents import distinct_edits, value_edits
 from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply, fix_of
 from headgate.safety.advice.needed import needed_promises
 from headgate.safety.advice.promises import check_edits, order_edits, promise_edits
+from headgate.safety.advice.sites import queries_read
 from headgate.safety.advice.tables import table_edits
 from headgate.safety.advice.windows import (
     Lengths,
@@ -32,6 +34,11 @@ Admits = Callable[[Mapping[str, str]], bool]
 MOST_TRIALS = 120
 """So many sets of edits are tried for a query; what has been found by then is shown."""
 
+MOST_READ = 10_000
+"""So many nodes of syntax are bound and judged again for a query, over all trials: a large query has fewer trials."""
+
+NOT_MINIMAL = "perhaps not all of these are needed: the query is too large to try without each"
+
 MOST_ALONE = 12
 """In a family with more edits than this, no single one is tried: the query is wide, and one will not do."""
 
@@ -42,7 +49,8 @@ def advise(
     query: QueryDef, plan: Emit, catalog: Catalog, trees: Trees, admits: Admits, lengths: Lengths
 ) -> tuple[Fix, ...]:
     """Fixes for a refused query: first what can be judged by reading it, last what only the data can prove right."""
-    search = _Search(plan, trees, admits)
+    size = sum(1 for each in queries_read(query, catalog) for _ in each.tree.walk())
+    search = _Search(plan, trees, admits, min(MOST_TRIALS, MOST_READ // size))
     promises = list(promise_edits(plan, trees))
     at_hand = [edit for edit in promises if edit.burden < Burden.NEW_COLUMN]
     punctuations = [edit for edit in promises if edit.kind == "punctuation"]
@@ -89,13 +97,17 @@ def advise(
     if len(ordered) > MOST_FIXES:
         # Where there is much to choose from, a window that forgets without saying so is the first to be left out.
         ordered = [edits for edits in ordered if max(edit.burden for edit in edits) != Burden.INTERNAL]
-    return tuple(fix_of(edits, trees) for edits in ordered[:MOST_FIXES])
+    return tuple(
+        fix_of(edits, trees, NOT_MINIMAL if edits in search.whole else "") for edits in ordered[:MOST_FIXES]
+    )
 
 
 class _Search:
-    def __init__(self, plan: Emit, trees: Trees, admits: Admits) -> None:
-        self.plan, self.trees, self.admits = plan, trees, admits
+    def __init__(self, plan: Emit, trees: Trees, admits: Admits, trials: int) -> None:
+        self.plan, self.trees, self.admits, self.trials = plan, trees, admits, trials
         self.known: dict[frozenset[Edit], bool] = {}
+        self.whole: set[tuple[Edit, ...]] = set()
+        """Families that are enough and were not made smaller."""
 
     def smallest(self, family: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
         """Each edit that is enough by itself; if there is none, one minimal set that is enough."""
@@ -110,6 +122,11 @@ class _Search:
         yield from alone
         if alone or len(family) < 2 or not self.enough(family):
             return
+        if len(family) > (self.trials - len(self.known)) // 2:
+            # Other families want their trial too.
+            self.whole.add(tuple(family))
+            yield tuple(family)
+            return
         needed = list(family)
         for edit in sorted(family, key=lambda edit: -edit.burden):
             fewer = [each for each in needed if each is not edit]
@@ -120,7 +137,7 @@ class _Search:
     def enough(self, edits: Sequence[Edit]) -> bool:
         key = frozenset(edits)
         if key not in self.known:
-            if len(self.known) == MOST_TRIALS:
+            if len(self.known) >= self.trials:
                 return False
             self.known[key] = self.admits(apply(edits, self.trees))
         return self.known[key]

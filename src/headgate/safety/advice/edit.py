@@ -100,19 +100,20 @@ def apply(edits: Iterable[Edit], trees: Trees) -> dict[str, str]:
 def _changed(edits: Iterable[Edit], trees: Trees) -> dict[str, exp.Expr]:
     changed: dict[str, exp.Expr] = {}
     for edit in edits:
-        tree = changed.setdefault(edit.target, trees[edit.target].copy())
-        edit.change(tree)
+        if edit.target not in changed:
+            changed[edit.target] = trees[edit.target].copy()
+        edit.change(changed[edit.target])
     return changed
 
 
-def fix_of(edits: tuple[Edit, ...], trees: Trees) -> Fix:
-    """The edits as one fix; its kind is that of the heaviest of them."""
+def fix_of(edits: tuple[Edit, ...], trees: Trees, note: str = "") -> Fix:
+    """The edits as one fix, with a note on all of them; its kind is that of the heaviest."""
     heaviest = max(edits, key=lambda edit: edit.burden)
     return Fix(
         heaviest.kind,
         "\n".join(edit.shown for edit in edits),
         any(edit.changes_answer for edit in edits),
-        _effect(edits),
+        "; ".join(filter(None, (_effect(edits), note))),
         tuple(render(masked(tree)) for tree in _changed(edits, trees).values()),
         tuple(dict.fromkeys(check for edit in edits for check in edit.checks)),
         any(not edit.changes_answer for edit in edits),

@@ -11,6 +11,9 @@ from headgate.language import nodes
 from headgate.language.render import render
 from headgate.plan.catalog import Catalog, QueryDef, StreamDef, TableDef
 
+_LEAVES = (exp.Column, exp.Literal, exp.Identifier, nodes.WindowSpec)
+"""Syntax below which nothing is read."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -69,18 +72,20 @@ def put_window(tree: exp.Expr, place: int, spec: nodes.WindowSpec) -> None:
 
 def shown_with(tree: exp.Expr, place: int, spec: nodes.WindowSpec) -> str:
     """The FROM item with its new window, as text."""
-    copy = tree.copy()
-    put_window(copy, place, spec)
-    item = _items(copy)[place]
-    assert isinstance(item.parent, nodes.Windowed)
+    item = _items(tree)[place]
     if isinstance(item, exp.Subquery):
-        item.set("this", exp.Var(this="…"))
-    return render(item.parent)
+        shown: exp.Expr = exp.Subquery(this=exp.Var(this="…"))
+        if item.args.get("alias") is not None:
+            shown.set("alias", item.args["alias"].copy())
+    else:
+        shown = item.copy()
+    return render(nodes.Windowed(this=shown, window=spec))
 
 
 def _items(tree: exp.Expr) -> list[exp.Expr]:
     """The FROM items from left to right; putting a window on one does not change their order."""
-    return [each for each in tree.find_all(exp.Table, exp.Subquery, bfs=False) if _is_item(each)]
+    walk = tree.walk(bfs=False, prune=lambda node: isinstance(node, _LEAVES))
+    return [each for each in walk if isinstance(each, (exp.Table, exp.Subquery)) and _is_item(each)]
 
 
 def _is_item(node: exp.Expr) -> bool:

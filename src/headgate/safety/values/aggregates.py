@@ -113,7 +113,8 @@ def _judge_one(source: SpjQuery, closure: Closure, aggregate: Aggregate) -> Verd
     # Covered occurrences are not dropped here: the extreme is taken over one of them.
     reduced = source.projecting(source.projection, distinct=True)
     failure = polynomial_failure(reduced) or extreme_failure(closure, attribute, function)
-    return Verdict(failure, exact=exact and not source.has_self_join)
+    decided = failure is None or failure.condition is not Condition.SIZE
+    return Verdict(failure, exact=exact and decided and not source.has_self_join)
 
 
 def extreme_failure(closure: Closure, attribute: Attribute, function: Function) -> Failure | None:

@@ -166,6 +166,17 @@ class Closure:
             return "=" if below == _ZERO else "<="
         return ">=" if below == _ZERO else None
 
+    def between(self, low: Attribute, high: Attribute) -> Iterator[Element]:
+        """The other elements that are never below `low` and never above `high`."""
+        first, last = self.frame.nodes[low], self.frame.nodes[high]
+        row = self.matrix[first]
+        for node, attribute in enumerate(self.attributes, 1):
+            if row[node] <= _ZERO and self.matrix[node][last] <= _ZERO and node not in (first, last):
+                yield attribute
+        for constant in self.constants:
+            if self._difference(low, constant) <= _ZERO and self._difference(constant, high) <= _ZERO:
+                yield constant
+
     def implies(self, comparison: Comparison) -> bool:
         """Whether the comparison holds in every solution."""
         low = comparison.ascending
@@ -178,9 +189,9 @@ class Closure:
             case _:
                 return above <= _ZERO and below <= _ZERO
 
-    def predicates(self) -> Iterator[Comparison]:
-        """P⁺ without what is said of constants alone, written with <, <= and =."""
-        for first, second in combinations(self.elements, 2):
+    def predicates(self, elements: Iterable[Element] | None = None) -> Iterator[Comparison]:
+        """P⁺ of all or some elements, without what is said of constants alone, written with <, <= and =."""
+        for first, second in combinations(self.elements if elements is None else elements, 2):
             if isinstance(first, Attribute) or isinstance(second, Attribute):
                 relation = self.relation(first, second)
                 if relation is not None:

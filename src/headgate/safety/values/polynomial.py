@@ -3,18 +3,19 @@ attributes.
 
 Memory document, section 6. An attribute that is unbounded in the query stays so in some locally totally
 ordered part, which settles projections and equality joins; and two non-redundant inequality joins that meet
-in one stream, four attributes in all, suffice to break the third condition.
+in one stream, four attributes in all, suffice to break the third condition. Sets of attributes between which the
+same comparisons hold are judged alike, so each pattern of comparisons is tried once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 from headgate.safety.values.closure import Closure, close
-from headgate.safety.values.failure import Failure
+from headgate.safety.values.failure import Condition, Failure
 from headgate.safety.values.ordering import orderings
-from headgate.safety.values.query import Attribute, Comparison, SpjQuery
+from headgate.safety.values.query import Attribute, Comparison, Constant, Element, Operator, SpjQuery
 from headgate.safety.values.references import is_redundant, join_inequalities
 from headgate.safety.values.theorems import (
     equality_failure,
@@ -22,6 +23,15 @@ from headgate.safety.values.theorems import (
     in_case,
     projection_failure,
 )
+
+MOST_PATTERNS = 500
+"""So many patterns of comparisons are tried; a query with more of them is not decided, and so refused.
+
+Between attributes with gaps there are fewer than that in all but contrived queries; without gaps, every constant
+of the query makes more of them.
+"""
+
+_Pattern = tuple[tuple[tuple[int, bool], ...], tuple[Constant, ...], tuple[Operator | None, ...]]
 
 
 def polynomial_failure(query: SpjQuery) -> Failure | None:
@@ -32,7 +42,14 @@ def polynomial_failure(query: SpjQuery) -> Failure | None:
     failure = projection_failure(closure, query.projection) or equality_failure(closure)
     if failure is not None:
         return failure
+    passed: set[_Pattern] = set()
     for attributes in candidates(closure, distinct=query.distinct):
+        pattern = _pattern(closure, attributes)
+        if pattern in passed:
+            continue
+        if len(passed) == MOST_PATTERNS:
+            return Failure(Condition.SIZE)
+        passed.add(pattern)
         part = induced(closure, attributes)
         for ordered in orderings(part):
             failure = failure_of_ordered(ordered, (), distinct=query.distinct)
@@ -77,11 +94,26 @@ def _can_be_open(closure: Closure, predicate: Comparison) -> bool:
 def induced(closure: Closure, attributes: Iterable[Attribute]) -> Closure:
     """What P⁺ says of some attributes and of the outermost constants, or of all constants where gaps are missing."""
     chosen = tuple(attributes)
-    dense = closure.frame.dense.intersection(chosen)
-    constants = closure.constants if dense else (*closure.constants[:1], *closure.constants[-1:])
-    small = Closure.unconstrained(chosen, dict.fromkeys(constants), dense)
-    kept = set(small.elements)
-    part = small.also(p for p in closure.predicates() if p.left in kept and p.right in kept)
+    small = Closure.unconstrained(
+        chosen, _constants(closure, chosen), closure.frame.dense.intersection(chosen)
+    )
+    part = small.also(closure.predicates(small.elements))
     if part is None:
         raise AssertionError("a part of a satisfiable conjunction is satisfiable")
     return part
+
+
+def _constants(closure: Closure, attributes: Iterable[Attribute]) -> tuple[Constant, ...]:
+    if closure.frame.dense.intersection(attributes):
+        return closure.constants
+    return tuple(dict.fromkeys((*closure.constants[:1], *closure.constants[-1:])))
+
+
+def _pattern(closure: Closure, attributes: tuple[Attribute, ...]) -> _Pattern:
+    """All that `induced` and the orderings of it depend on, without the names of streams and attributes."""
+    streams = list(dict.fromkeys(attribute.stream for attribute in attributes))
+    kinds = tuple((streams.index(a.stream), a in closure.frame.dense) for a in attributes)
+    constants = _constants(closure, attributes)
+    elements: tuple[Element, ...] = (*attributes, *constants)
+    relations = tuple(closure.relation(first, second) for first, second in combinations(elements, 2))
+    return kinds, constants, relations

@@ -56,13 +56,9 @@ def is_redundant(closure: Closure, predicate: Comparison) -> bool:
 
     With ≤ beside <, two steps stand for one only if they are as strict as it is.
     """
-    low, high = predicate.left, predicate.right
-    for middle in closure.elements:
-        if middle in (low, high):
-            continue
+    low, high = predicate.attributes
+    for middle in closure.between(low, high):
         first, second = closure.relation(low, middle), closure.relation(middle, high)
-        if first not in ("<", "<=", "=") or second not in ("<", "<=", "="):
-            continue
         # An equal constant turns it into a filter; an equal attribute only says the same predicate again.
         if (
             "=" in (first, second)

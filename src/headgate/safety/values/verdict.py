@@ -36,8 +36,12 @@ def judge(query: SpjQuery) -> Verdict:
     """
     if query.distinct and query.has_self_join:
         return _judge_self_join(fold(query))
-    failure = polynomial_failure(query)
-    return Verdict(failure, exact=failure is None or not compares_across_kinds(query))
+    return _verdict(query, polynomial_failure(query))
+
+
+def _verdict(query: SpjQuery, failure: Failure | None) -> Verdict:
+    decided = failure is None or failure.condition is not Condition.SIZE
+    return Verdict(failure, exact=failure is None or (decided and not compares_across_kinds(query)))
 
 
 def compares_across_kinds(query: SpjQuery) -> bool:
@@ -49,7 +53,7 @@ def _judge_self_join(query: SpjQuery) -> Verdict:
     """Section 8.1: the query is the union of its ordered parts, and each may have covered occurrences of its own."""
     failure = polynomial_failure(query)
     if failure is None or not query.has_self_join:
-        return Verdict(failure, exact=failure is None or not compares_across_kinds(query))
+        return _verdict(query, failure)
     closure = close(relevant(query))
     if closure is None:
         return Verdict(None)
