@@ -25,10 +25,10 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern
-from headgate.safety.assumption import Assumption
-from headgate.safety.bounded_values import distinct_values
+from headgate.safety.assumption import Assumption, few_values_come
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
+from headgate.safety.value_limit import ValueLimit, value_limit
 from headgate.safety.verdict import Cause
 
 
@@ -105,15 +105,20 @@ def _of_purged_join(node: Join, inputs: Sequence[Extent], edges: Edges, purge: J
 
 def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | None:
     """The extent of the different rows of an edge in some columns; None if values do not limit it."""
-    found = distinct_values(node, columns)
+    found = value_limit(node, columns)
     if found is None:
         return None
-    limit, checks = found
     names = ", ".join(columns)
-    said = f"there are at most {limit:,} {things}"
-    if columns:
+    said = f"there are at most {found} {things}" if not found.tables else f"there are no more {things} than {found}"
+    if columns and found.count:
         said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
-    return Extent(Cause.VALUES, said, checks)
+    return _limited(found, columns, said)
+
+
+def _limited(found: ValueLimit, columns: tuple[str, ...], said: str) -> Extent:
+    """The extent of as many rows as values; that very many values do not come is an assumption."""
+    cause = Cause.FINITE if found.tables else Cause.VALUES
+    return Extent(cause, said, found.checks, () if found.few else (few_values_come(columns, found.count),))
 
 
 def _weakest(inputs: Sequence[Extent]) -> Extent:
@@ -149,12 +154,12 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
             return Extent(Cause.WINDOW, f"at most {window.rows} rows stay")
         case "ROWS":
             names = ", ".join(window.partition)
-            found = distinct_values(node.input, window.partition)
+            found = value_limit(node.input, window.partition)
             if found is not None:
-                said = (
-                    f"at most {window.rows} rows stay for each of the at most {found[0]:,} values of {names}"
-                )
-                return Extent(Cause.VALUES, said, found[1])
+                said = f"at most {window.rows} rows stay for each of the at most {found} values of {names}"
+                if found.tables:
+                    said = f"at most {window.rows} rows stay for each value of {names}, of which there are {found}"
+                return _limited(found, window.partition, said)
             return Extent(
                 Cause.NONE,
                 f"{window.rows} rows stay for every value of {names}, and values never stop coming",
@@ -163,7 +168,14 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
 
 
 @_extent.register
-def _(node: Filter | Project, inputs: Sequence[Extent]) -> Extent:
+def _(node: Filter, inputs: Sequence[Extent]) -> Extent:
+    if node.predicate.is_false:
+        return Extent(Cause.VALUES, "no row can satisfy the conditions")
+    return inputs[0]
+
+
+@_extent.register
+def _(node: Project, inputs: Sequence[Extent]) -> Extent:
     return inputs[0]
 
 

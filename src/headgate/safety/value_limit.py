@@ -1,0 +1,79 @@
+"""Value limit: how many different rows an edge can have in some columns, whatever comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.plan.nodes import Node, StreamScan, TableScan
+from headgate.safety.assumption import FEW
+from headgate.safety.block import flatten
+from headgate.safety.column_values import column_values
+from headgate.safety.translation import translate
+from headgate.safety.values.buckets import answer_bound
+
+
+@dataclass(frozen=True)
+class ValueLimit:
+    """At most `count` different rows for each row of the `tables`, and the streams whose CHECKs say so."""
+
+    count: int
+    tables: frozenset[TableScan] = frozenset()
+    checks: frozenset[str] = frozenset()
+
+    @property
+    def few(self) -> bool:
+        return self.count <= FEW
+
+    def __str__(self) -> str:
+        """How many, in words: `20`, `as many as t has rows`, `20 times as many as t has rows`."""
+        if not self.tables:
+            return f"{self.count:,}"
+        names = sorted(each.name for each in self.tables)
+        rows = " times those of ".join(names)
+        return f"as many as {rows} has rows" if self.count == 1 else f"{self.count:,} for each row of {rows}"
+
+
+def value_limit(node: Node, columns: tuple[str, ...]) -> ValueLimit | None:
+    """How many different rows an edge can have in some columns; None if there is no limit.
+
+    Windows do not matter: what conditions, types and tables say holds for every row.
+    """
+    for checks in (False, True):
+        found = min(_limits(node, columns, checks=checks), key=lambda each: (len(each.tables), each.count), default=None)
+        if found is not None:
+            return found
+    return None
+
+
+def _limits(node: Node, columns: tuple[str, ...], *, checks: bool) -> Iterator[ValueLimit]:
+    believed = frozenset(
+        each.stream.name
+        for each in node.walk()
+        if checks and isinstance(each, StreamScan) and each.stream.checks
+    )
+    known = column_values(node, checks=checks)
+    endless = tuple(name for name in columns if not known.column(name).finite)
+    compared = _by_comparisons(node, endless, checks=checks)
+    if compared is not None:
+        rest = known.count(name for name in columns if name not in endless)
+        assert rest is not None
+        yield ValueLimit(compared * rest[0], rest[1], believed)
+    whole = _by_comparisons(node, columns, checks=checks) if endless != columns else None
+    if whole is not None:
+        yield ValueLimit(whole, frozenset(), believed)
+
+
+def _by_comparisons(node: Node, columns: tuple[str, ...], *, checks: bool) -> int | None:
+    """The same, by what follows from all comparisons of columns together; None if there is no limit."""
+    block = flatten(node, windows=True, distinct=True)
+    if block is None:
+        return None if columns else 1
+    outputs = tuple(block.outputs[name] for name in columns)
+    translated = translate(block, outputs, checks=checks, lenient=True)
+    projection = translated.projection(outputs)
+    bound = answer_bound(translated.query.projecting(projection, distinct=True))
+    if bound is None:
+        return None
+    free = sum(attribute not in translated.compared for attribute in projection)
+    return bound * 2**free
