@@ -66,12 +66,13 @@ class Edges:
     def _announced(self) -> frozenset[Node]:
         """Where NT announces deaths after all.
 
-        An ending cannot be followed through a non-retroactive table, nor find the rows that a join has forgotten.
+        An ending cannot be followed through a non-retroactive table that changes, nor find the rows that a join has
+        forgotten.
         """
         joins = [
             each
             for each in self.facts.plan.walk()
-            if (isinstance(each, TableJoin) and not each.table.retroactive)
+            if (isinstance(each, TableJoin) and each.table.changes and not each.table.retroactive)
             or (isinstance(each, Join) and each in self.methods.joins)
         ]
         return frozenset(node for each in joins for node in each.walk())

@@ -72,6 +72,15 @@ def few_values_come(columns: tuple[str, ...], most: int) -> Assumption:
     )
 
 
+def table_stays_small(name: str) -> Assumption:
+    """That the changes of a table do not only add rows."""
+    return Assumption(
+        f"{name} does not grow without end",
+        f"all that is in {name} stays, however much its changes have added",
+        STATE_ROWS,
+    )
+
+
 def all_streams_go_on(names: tuple[str, ...]) -> Assumption:
     """That none of several streams falls silent: the clock is that of the slowest."""
     listed = f"{', '.join(names[:-1])} and {names[-1]}"

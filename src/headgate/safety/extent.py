@@ -25,7 +25,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern
-from headgate.safety.assumption import Assumption, few_values_come
+from headgate.safety.assumption import Assumption, few_values_come, table_stays_small
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
 from headgate.safety.value_limit import ValueLimit, value_limit
@@ -109,8 +109,8 @@ def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | Non
     if found is None:
         return None
     names = ", ".join(columns)
-    said = f"there are at most {found} {things}" if not found.tables else f"there are no more {things} than {found}"
-    if columns and found.count:
+    said = found.said(things)
+    if columns and found.few:
         said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
     return _limited(found, columns, said)
 
@@ -138,7 +138,9 @@ def _(node: StreamScan, inputs: Sequence[Extent]) -> Extent:
 
 @_extent.register
 def _(node: TableScan, inputs: Sequence[Extent]) -> Extent:
-    return Extent(Cause.FINITE, f"{node.name} is a table")
+    if node.table.changes:
+        return Extent(Cause.FINITE, f"{node.name} is a table", assumes=(table_stays_small(node.name),))
+    return Extent(Cause.FINITE, f"{node.name} is a table that does not change")
 
 
 @_extent.register
@@ -156,9 +158,7 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
             names = ", ".join(window.partition)
             found = value_limit(node.input, window.partition)
             if found is not None:
-                said = f"at most {window.rows} rows stay for each of the at most {found} values of {names}"
-                if found.tables:
-                    said = f"at most {window.rows} rows stay for each value of {names}, of which there are {found}"
+                said = f"at most {window.rows} rows stay for each value of {names}, and {found.said('of these')}"
                 return _limited(found, window.partition, said)
             return Extent(
                 Cause.NONE,

@@ -23,7 +23,7 @@ from headgate.plan.nodes import (
     TableScan,
     Window,
 )
-from headgate.plan.patterns import Edges, Pattern, label
+from headgate.plan.patterns import Edges, Pattern, asks_once, label
 from headgate.safety.assumption import Assumption, all_streams_go_on
 from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
@@ -128,9 +128,11 @@ class _Judge:
             case Join():
                 yield from self._join(node)
             case TableJoin():
-                if node.table.retroactive:
+                if not asks_once(node):
                     yield self._kept("join", node.left)
                 yield self._kept("join", node.right)
+            case SemiJoin() | Negation() if asks_once(node):
+                yield self._kept("semijoin" if isinstance(node, SemiJoin) else "negation", node.right)
             case SemiJoin() | Negation() | Difference():
                 name = "semijoin" if isinstance(node, SemiJoin) else "negation"
                 for each in node.inputs:

@@ -25,13 +25,14 @@ class ValueLimit:
     def few(self) -> bool:
         return self.count <= FEW
 
-    def __str__(self) -> str:
-        """How many, in words: `20`, `as many as t has rows`, `20 times as many as t has rows`."""
+    def said(self, things: str) -> str:
+        """How many there are, in words."""
         if not self.tables:
-            return f"{self.count:,}"
-        names = sorted(each.name for each in self.tables)
-        rows = " times those of ".join(names)
-        return f"as many as {rows} has rows" if self.count == 1 else f"{self.count:,} for each row of {rows}"
+            return f"there are at most {self.count:,} {things}"
+        names = " and ".join(sorted(each.name for each in self.tables))
+        if self.count == 1 and len(self.tables) == 1:
+            return f"there are no more {things} than {names} has rows"
+        return f"there are at most {self.count:,} {things} for each row of {names}"
 
 
 def value_limit(node: Node, columns: tuple[str, ...]) -> ValueLimit | None:
