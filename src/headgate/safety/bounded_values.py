@@ -246,9 +246,7 @@ class _Judged:
                 return ValuesVerdict(None, "a sub-query with a join of its own is not taken apart yet")
             occurrence = below.scans[0].name
             if occurrence not in kept:
-                return ValuesVerdict(
-                    None, "no row can satisfy the conditions, and the query is not dropped yet"
-                )
+                return ValuesVerdict(None, "no row that keeps its CHECKs can satisfy the conditions")
             ordered.append(kept[occurrence])
             for attribute, scalar in translated.scalars.items():
                 if attribute.stream == occurrence:

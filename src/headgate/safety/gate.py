@@ -24,7 +24,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern, asks_once, label
-from headgate.safety.assumption import Assumption, all_streams_go_on
+from headgate.safety.assumption import FEW, Assumption, all_streams_go_on, few_values_come
 from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
@@ -190,7 +190,9 @@ class _Judge:
             name, size = stream_of(member), method.size(number)
             rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
             reason = f"{rows} for all of {name}: {how}"
-            yield StateVerdict("join", name, Cause.VALUES, reason)
+            columns = tuple(str(cut.attribute) for cut in method.synopses[number].cuts)
+            assumes = () if size <= FEW else (few_values_come(columns, size),)
+            yield StateVerdict("join", name, Cause.VALUES, reason, assumes)
 
     def _distinct(self, node: Distinct) -> StateVerdict:
         closing = None if self.extents[node].bounded else close_groups(node, self.edges)
