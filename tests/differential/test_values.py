@@ -60,9 +60,10 @@ QUERIES = [
     "SELECT A % 3 AS m, f, y FROM S, T WHERE C % 2 = E % 2 AND y IN ('p', 'q')",
     "SELECT CASE WHEN A > 12 THEN x ELSE 'low' END AS s, COUNT(*) AS n, SUM(B) AS b FROM S, T WHERE C % 2 = E % 2 "
     "AND x IN ('p', 'q') GROUP BY CASE WHEN A > 12 THEN x ELSE 'low' END",
-    "SELECT CASE WHEN B > 12 THEN 'high' WHEN B < 10 THEN 'low' END AS s, MAX(D % 5) AS v FROM S, T WHERE C % 2 = E % 2 "
-    "GROUP BY CASE WHEN B > 12 THEN 'high' WHEN B < 10 THEN 'low' END",
-    "SELECT COUNT(DISTINCT A % 3) AS v, COALESCE(f, x IS NULL) AS g FROM S, T WHERE B < D GROUP BY COALESCE(f, x IS NULL)",
+    "SELECT CASE WHEN B > 12 THEN 'high' WHEN B < 10 THEN 'low' END AS s, MAX(D % 5) AS v FROM S, T "
+    "WHERE C % 2 = E % 2 GROUP BY CASE WHEN B > 12 THEN 'high' WHEN B < 10 THEN 'low' END",
+    "SELECT COUNT(DISTINCT A % 3) AS v, COALESCE(f, x IS NULL) AS g FROM S, T WHERE B < D "
+    "GROUP BY COALESCE(f, x IS NULL)",
     "SELECT DISTINCT hour(S.ts) AS h, IF(f, 'a', 'b') AS g FROM S, T WHERE A < D",
     "SELECT A, x FROM S, T WHERE A = D AND A > 13 AND D < 11",
     "SELECT COUNT(*) AS n, MAX(A) AS a FROM S, T WHERE A < D AND D < A",

@@ -72,7 +72,7 @@ FIXED_TABLES = {
     "SELECT name FROM s [ROWS 5], fixed WHERE s.a = fixed.x": "STR",
     f"SELECT a FROM s {MINUTE} WHERE EXISTS (SELECT * FROM fixed WHERE fixed.x = s.a)": "WKS",
     f"SELECT a FROM s {MINUTE} WHERE NOT EXISTS (SELECT * FROM fixed WHERE fixed.x = s.a)": "WKS",
-    f"SELECT a FROM s {MINUTE} WHERE NOT EXISTS (SELECT * FROM fixed, t WHERE fixed.x = s.a AND t.x = fixed.x)": "STR",
+    f"SELECT a FROM s {MINUTE} WHERE NOT EXISTS (SELECT * FROM fixed f, t WHERE f.x = s.a AND t.x = f.x)": "STR",
     f"SELECT a FROM s {MINUTE} WHERE EXISTS (SELECT * FROM (SELECT RSTREAM(x) FROM fixed) f WHERE f.x = s.a)": "WK",
 }
 RULE_4 = {

@@ -9,8 +9,8 @@ stream row k=1  at 3   no partner, also not when the table row comes at 5
 ```
 
 Only stream rows trigger results and none of them is stored, so the result has the update pattern of the stream side.
-Such a row must live as announced: what its ending takes back could not be known. A static table, retroactive or not, is
-asked in the same way: it gives the same answer to a row and to its ending, so there rows may end early.
+Such a row must live as announced: what its ending takes back could not be known. A static table, retroactive or not,
+is asked in the same way: it gives the same answer to a row and to its ending, so there rows may end early.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TableJoin:
 
     `keys` pairs columns of the two; `residual` is a condition over both. `kind` says what a stream row becomes:
     "inner" one row per partner, "semi" itself if it has a partner (EXISTS), "anti" itself if it has none. `static`
-    says that all rows of the table have been there since before all time; with `null_equal`, NULL keys match each other.
+    says that all rows of the table have been there since before all time. With `null_equal`, NULL keys match.
     """
 
     stream: Mapping[str, pl.DataType]

@@ -356,7 +356,12 @@ class _Lowering:
         if asks_once(node):
             kind: tablejoin.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
             table = tablejoin.TableJoin(
-                *sides, node.keys, residual, kind=kind, static=is_static(node.right), null_equal=node.null_equal
+                *sides,
+                node.keys,
+                residual,
+                kind=kind,
+                static=is_static(node.right),
+                null_equal=node.null_equal,
             )
             return self._add("join", table, left, right)
         name, kernel = (

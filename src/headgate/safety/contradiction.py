@@ -13,7 +13,7 @@ def is_contradictory(block: Block) -> bool:
     """Whether no row can satisfy all conditions of a block.
 
     Sound because conditions that are not understood are left out, and NULL satisfies none that is. CHECKs are not
-    believed, because a row that breaks one is a row; nor are comparisons of fractions, whose constants may be rounded.
+    believed, because a row that breaks one is a row; nor comparisons of fractions, whose constants may be rounded.
     """
     if len(block.predicates) < 2:
         return False

@@ -158,7 +158,9 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
             names = ", ".join(window.partition)
             found = value_limit(node.input, window.partition)
             if found is not None:
-                said = f"at most {window.rows} rows stay for each value of {names}, and {found.said('of these')}"
+                said = (
+                    f"at most {window.rows} rows stay for each value of {names}, and {found.said('of these')}"
+                )
                 return _limited(found, window.partition, said)
             return Extent(
                 Cause.NONE,

@@ -36,8 +36,8 @@ _LONGEST_LIST = 10_000
 class Values:
     """What is known of the values of an expression.
 
-    `count` is how many there are besides NULL for each row of the `tables`; None if there is no limit. `low` and `high`
-    are bounds of whole numbers, or of dates as days since 1970, and `listed` are the values themselves, where known.
+    `count` is how many there are besides NULL for each row of the `tables`; None if there is no limit. `low` and
+    `high` are bounds of whole numbers, or of dates as days since 1970; `listed` are the values themselves, if known.
     """
 
     count: int | None = None
@@ -248,7 +248,12 @@ class _Reading:
         to, inner = from_sql(node.to), self.values(node.this)
         if to is None:
             return Values()
-        if types.is_integer(to) and self.is_whole(node.this) and inner.low is not None and inner.high is not None:
+        if (
+            types.is_integer(to)
+            and self.is_whole(node.this)
+            and inner.low is not None
+            and inner.high is not None
+        ):
             most = 2 ** (to.bit_width - 1)
             if -most <= inner.low and inner.high < most:
                 return inner

@@ -34,7 +34,8 @@ def lineage(node: Node) -> Lineage | None:
     """The stream behind an edge; None if rows of several, of none, or at other times than their own arrive there.
 
     What a stream promises about its later rows then holds on the edge: filters and projections only leave things
-    out, a window delays a row to a tick at most, and a table is asked once for each row, unless its changes change answers.
+    out, a window delays a row to a tick at most, and a table is asked once for each row, unless its changes change
+    answers.
     """
     match node:
         case StreamScan():

@@ -3,8 +3,8 @@
 Columns become attributes with a domain: whole numbers, dates and instants are discrete and ordered, BOOLEAN and
 TINYINT finite, text with a list (IN, CHECK) finite where all that it is compared with has one too. Fractions and
 other text have no gaps: an interval of them holds infinitely many values, so bounds prove nothing there. An
-expression over one stream is an attribute too, about which nothing is known but what its shape (`k % 10`) and the query
-say of it: to take it as independent of its columns only allows for more streams than there are.
+expression over one stream is an attribute too, about which nothing is known but what its shape (`k % 10`) and the
+query say of it: to take it as independent of its columns only allows for more streams than there are.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from headgate.model.scalar import Scalar, column
 from headgate.plan.normalize import split_conjunction
 from headgate.plan.sqltypes import from_sql
 from headgate.safety.block import Block
-from headgate.safety.column_values import ColumnValues
 from headgate.safety.constants import constant
 from headgate.safety.finite_values import Values, by_type
+from headgate.safety.known_values import ColumnValues
 from headgate.safety.values.domain import Domain, ranks
 from headgate.safety.values.query import (
     Attribute,
@@ -158,7 +158,9 @@ class _Translation:
         values, kind = self._by_shape(scalar), self.kinds[attribute]
         if kind == "text" and values.listed and all(isinstance(each, str) for each in values.listed):
             self.lists.setdefault(attribute, tuple(sorted(map(str, values.listed))))
-        elif kind != "boolean" and not (kind == "whole" and values.low is not None and values.high is not None):
+        elif kind != "boolean" and not (
+            kind == "whole" and values.low is not None and values.high is not None
+        ):
             return False
         self.shapes[attribute] = values
         return True
@@ -243,7 +245,7 @@ class _Translation:
     def _is_filled(self, check: Scalar) -> bool:
         """Whether a CHECK is true, and not NULL, of rows in which one column of it is not NULL.
 
-        A row with NULL keeps it: of `a = b` with NULL in b, nothing is known of a, unless conditions let no NULL pass.
+        A row with NULL keeps it: of `a = b` with NULL in b nothing is known of a, unless no condition lets NULL pass.
         """
         if len(check.columns) < 2:
             return True

@@ -41,7 +41,11 @@ def value_limit(node: Node, columns: tuple[str, ...]) -> ValueLimit | None:
     Windows do not matter: what conditions, types and tables say holds for every row.
     """
     for checks in (False, True):
-        found = min(_limits(node, columns, checks=checks), key=lambda each: (len(each.tables), each.count), default=None)
+        found = min(
+            _limits(node, columns, checks=checks),
+            key=lambda each: (len(each.tables), each.count),
+            default=None,
+        )
         if found is not None:
             return found
     return None
@@ -77,4 +81,4 @@ def _by_comparisons(node: Node, columns: tuple[str, ...], *, checks: bool) -> in
     if bound is None:
         return None
     free = sum(attribute not in translated.compared for attribute in projection)
-    return bound * 2**free
+    return bound << free

@@ -3,8 +3,8 @@
 Before: `Join(Filter(k > 5, a), Filter(k < 3, b); a.k = b.k)`
 After:  `Filter(FALSE, Join(Filter(k > 5, Filter(FALSE, a)), Filter(k < 3, Filter(FALSE, b)); a.k = b.k))`
 
-The operators stay, so an aggregate above still says that there is nothing; they only have nothing to keep. The filter on
-top makes it right whatever is below, such as a negation, which answers more the less it reads.
+The operators stay, so an aggregate above still says that there is nothing; they only have nothing to keep. The filter
+on top makes it right whatever is below, such as a negation, which answers more the less it reads.
 """
 
 from __future__ import annotations

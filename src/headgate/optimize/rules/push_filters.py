@@ -4,9 +4,8 @@ Before: `Filter(a > 5, Window([RANGE 1 MINUTE], s))`
 After:  `Window([RANGE 1 MINUTE], Filter(a > 5, s))`
 
 A filter commutes with a time window, because a row's lifetime depends on its own time only. It does not commute
-with a row window: there, other rows decide how long a row stays (Windows document, 2.4). Only those of its own part do
-if the window has a PARTITION BY, so a filter on nothing but the partition's columns, which keeps or drops whole parts,
-may go below.
+with a row window: there, other rows decide how long a row stays (Windows document, 2.4). With PARTITION BY only those
+of its own part do, so a filter on nothing but the partition's columns, which keeps or drops whole parts, goes below.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ class LocalRun:
 
     def __post_init__(self) -> None:
         scans = [node for query in self.queries for node in query.plan.walk() if isinstance(node, TableScan)]
-        for table in {scan.table.name: scan.table for scan in scans if scan.table.name in self.tables}.values():
+        for table in {
+            scan.table.name: scan.table for scan in scans if scan.table.name in self.tables
+        }.values():
             require_static(table, self.tables[table.name])
         self.states = {query.graph.query: QueryState(query.graph) for query in self.queries}
 
@@ -123,7 +125,9 @@ class LocalRun:
 
 def require_static(table: TableDef, rows: pl.DataFrame | None) -> None:
     """Raises SetupError if a table that queries take as static has changes; None stands for a stream of them."""
-    if table.changes or (rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()):
+    if table.changes or (
+        rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()
+    ):
         return
     raise SetupError(
         f"table {table.name} changes, but the query was planned for one that does not",

@@ -23,8 +23,8 @@ from headgate.physical.edges import Strategy
 from headgate.physical.stages import cut, ways
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.engine import require_static
+from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
 from headgate.runtime.output import check_free
 from headgate.runtime.sinks.address import Sink, sink_at
