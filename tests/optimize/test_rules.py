@@ -8,6 +8,7 @@ import pytest
 from tests.plan.outline import outline, query
 
 from headgate.optimize.optimize import ALTERNATIVES, RULES, alternatives
+from headgate.optimize.rules.drop_contradictions import drop_contradictions
 from headgate.optimize.rules.drop_covered import drop_covered
 from headgate.optimize.rules.drop_distinct import drop_distinct
 from headgate.optimize.rules.move_negation import move_negation
@@ -62,13 +63,14 @@ PUSHED = {
               stream s
         """,
     ),
-    "not below a partitioned row window, even on the partition": (
-        "SELECT a FROM s [PARTITION BY a ROWS 5] WHERE a > 1",
+    "below a partitioned row window, on the partition alone": (
+        "SELECT a FROM s [PARTITION BY a ROWS 5] WHERE a > 1 AND b > 2 AND a + b > 3",
         """
         project s.a as a
-          filter s.a > 1
+          filter s.b > 2 AND s.a + s.b > 3
             [PARTITION BY a ROWS 5]
-              stream s
+              filter s.a > 1
+                stream s
         """,
     ),
     "below DISTINCT and through its expressions": (
@@ -371,7 +373,7 @@ def test_distinct_is_pushed_below_a_join() -> None:
 
 
 def test_the_rules_have_one_visible_order() -> None:
-    assert (drop_covered, push_filters, drop_distinct, prune_columns) == RULES
+    assert (drop_covered, push_filters, drop_contradictions, drop_distinct, prune_columns) == RULES
     assert (move_negation, push_distinct, remember_values) == ALTERNATIVES
 
 

@@ -181,21 +181,22 @@ class _Reading:
         while isinstance(node, exp.Paren):
             node = node.this
         found = self._by_shape(node)
-        if node in self.known:
-            found = found.met(self.known[node])
-        if not found.finite:
+        told = self.known.get(node) if self.known else None
+        if told is not None:
+            found = found.met(told)
+        if not found.finite and not isinstance(node, exp.Column):
             found = found.met(self._by_columns(node))
         return found
 
     def _by_columns(self, node: exp.Expr) -> Values:
         """As many as the columns have values together."""
         columns = {each.name: each for each in node.find_all(exp.Column)}
-        if len(columns) == 1 and isinstance(node, exp.Column):
-            return Values()
         limit = together(self.values(each) for each in columns.values())
         return Values() if limit is None else Values(limit[0], tables=limit[1])
 
     def _by_shape(self, node: exp.Expr) -> Values:
+        if isinstance(node, exp.Column):
+            return by_type(self.type_of(node.name))
         value = constant(node)
         if value is not None:
             return Values.of([value])
@@ -208,8 +209,6 @@ class _Reading:
         match node:
             case exp.Null():
                 return ONLY_NULL
-            case exp.Column():
-                return by_type(self.type_of(node.name))
             case exp.Cast():
                 return self._cast(node)
             case exp.Case():

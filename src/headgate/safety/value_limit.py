@@ -40,33 +40,27 @@ def value_limit(node: Node, columns: tuple[str, ...]) -> ValueLimit | None:
 
     Windows do not matter: what conditions, types and tables say holds for every row.
     """
-    for checks in (False, True):
-        found = min(
-            _limits(node, columns, checks=checks),
-            key=lambda each: (len(each.tables), each.count),
-            default=None,
-        )
-        if found is not None:
-            return found
+    scans = [each for each in node.walk() if isinstance(each, StreamScan)]
+    believed = frozenset(each.stream.name for each in scans if each.stream.checks)
+    for checks in (frozenset[str](), believed) if believed else (believed,):
+        found = list(_limits(node, columns, checks))
+        if found:
+            return min(found, key=lambda each: (len(each.tables), each.count))
     return None
 
 
-def _limits(node: Node, columns: tuple[str, ...], *, checks: bool) -> Iterator[ValueLimit]:
-    believed = frozenset(
-        each.stream.name
-        for each in node.walk()
-        if checks and isinstance(each, StreamScan) and each.stream.checks
-    )
-    known = column_values(node, checks=checks)
+def _limits(node: Node, columns: tuple[str, ...], checks: frozenset[str]) -> Iterator[ValueLimit]:
+    """The limits that follow if the CHECKs of some streams are believed."""
+    known = column_values(node, checks=bool(checks))
     endless = tuple(name for name in columns if not known.column(name).finite)
-    compared = _by_comparisons(node, endless, checks=checks)
+    compared = _by_comparisons(node, endless, checks=bool(checks))
     if compared is not None:
         rest = known.count(name for name in columns if name not in endless)
         assert rest is not None
-        yield ValueLimit(compared * rest[0], rest[1], believed)
-    whole = _by_comparisons(node, columns, checks=checks) if endless != columns else None
+        yield ValueLimit(compared * rest[0], rest[1], checks)
+    whole = _by_comparisons(node, columns, checks=bool(checks)) if endless != columns else None
     if whole is not None:
-        yield ValueLimit(whole, frozenset(), believed)
+        yield ValueLimit(whole, frozenset(), checks)
 
 
 def _by_comparisons(node: Node, columns: tuple[str, ...], *, checks: bool) -> int | None:
