@@ -171,6 +171,42 @@ def test_filters_are_pushed(name: str) -> None:
     same(outline(push_filters(query(text).plan.input)), after)
 
 
+UNREAD = {
+    "SELECT a FROM s WHERE a > 5 AND a < 3": """
+        filter FALSE
+          project s.a as a
+            filter s.a > 5 AND s.a < 3
+              filter FALSE
+                stream s
+        """,
+    "SELECT COUNT(*) FROM s, u WHERE s.a < u.a AND u.a < s.a": """
+        project COUNT(*) as count(*)
+          aggregate COUNT(*)
+            filter FALSE
+              join s.a < u.a & u.a < s.a
+                filter FALSE
+                  stream s
+                filter FALSE
+                  stream u
+        """,
+    "SELECT a FROM s [NOW] WHERE NOT EXISTS (SELECT * FROM u WHERE u.a = s.a AND u.b = 1 AND u.b = 2)": """
+        project s.a as a
+          negation s.a = u.a
+            [NOW]
+              stream s
+            filter FALSE
+              filter u.b = 1 AND u.b = 2
+                filter FALSE
+                  stream u
+        """,
+}
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_streams_are_not_read_for_what_stays_empty(text: str) -> None:
+    same(outline(drop_contradictions(push_filters(query(text).plan.input))), UNREAD[text])
+
+
 DROPPED = {
     "SELECT DISTINCT x.a FROM (SELECT DISTINCT a FROM s [NOW]) x": 1,
     "SELECT DISTINCT a, COUNT(*) FROM s [NOW] GROUP BY a": 0,
