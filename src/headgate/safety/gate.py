@@ -29,6 +29,7 @@ from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.extent import Extent, Extents, by_values, groups_of, measure
 from headgate.safety.group_closing import GroupClosing, close_groups
 from headgate.safety.purging import JoinPurge, study
+from headgate.safety.value_limit import value_limit
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
 _SEAL = object()
@@ -187,12 +188,26 @@ class _Judge:
             "representatives": "of rows that are alike for every result, the one that meets most is kept",
         }[method.form]
         for number, member in enumerate(node.members):
-            name, size = stream_of(member), method.size(number)
+            name, size = stream_of(member), self._kept_rows(member, number, method)
             rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
             reason = f"{rows} for all of {name}: {how}"
             columns = tuple(str(cut.attribute) for cut in method.synopses[number].cuts)
             assumes = () if size <= FEW else (few_values_come(columns, size),)
             yield StateVerdict("join", name, Cause.VALUES, reason, assumes)
+
+    def _kept_rows(self, member: Node, number: int, method: ValuesMethod) -> int:
+        """How many rows stand for a member: as many as there are buckets, or fewer if few values come to it."""
+        size = method.size(number)
+        scalars = [method.expressions[each] for each in method.synopses[number].attributes]
+        columns = tuple(each.expression.name for each in scalars if each.is_column)
+        if size <= FEW or len(columns) < len(scalars):
+            return size
+        found = value_limit(member, columns)
+        if found is None or found.tables or found.checks:
+            return size
+        return min(
+            size, found.count * (1 if method.form != "representatives" else max(2, len(method.extremes)))
+        )
 
     def _distinct(self, node: Distinct) -> StateVerdict:
         closing = None if self.extents[node].bounded else close_groups(node, self.edges)

@@ -126,6 +126,8 @@ class _Translation:
                 understood = False
             if not understood and (joins or self.exact):
                 raise NotAComparisonError(predicate.show())
+            if isinstance(predicate.expression, exp.Or):
+                self._note_alternatives(predicate)
             for left, _, right in self.found[before:]:
                 self.compared.update(side for side in (left, right) if isinstance(side, Attribute))
         if self.checks:
@@ -171,9 +173,12 @@ class _Translation:
     @cached_property
     def _filtered(self) -> ColumnValues:
         """What is known of rows that have passed the conditions on their own stream."""
-        types = {column.name: column.type for scan in self.block.scans for column in scan.schema}
         own = [each.expression for each in self.block.predicates if len(self.block.owners(each)) == 1]
-        return ColumnValues(types, {}).where(own)
+        return ColumnValues(self._types, {}).where(own)
+
+    @cached_property
+    def _types(self) -> dict[str, pa.DataType]:
+        return {column.name: column.type for scan in self.block.scans for column in scan.schema}
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -250,6 +255,21 @@ class _Translation:
         if len(check.columns) < 2:
             return True
         return all(self._attribute(column(name)) in self.compared for name in check.columns)
+
+    def _note_alternatives(self, predicate: Scalar) -> None:
+        """Notes what conditions joined by OR say of columns: a list, or bounds."""
+        told = ColumnValues(self._types, {}).where([predicate.expression])
+        for name in sorted(predicate.columns):
+            attribute, values = self._attribute(column(name)), told.column(name)
+            # An attribute that is compared is not NULL.
+            if attribute is None or values.nullable:
+                continue
+            kind, listed = self.kinds[attribute], values.listed
+            if kind == "text" and listed and attribute not in self.lists:
+                self.lists[attribute] = tuple(sorted(map(str, listed)))
+            elif kind == "whole" and not values.empty:
+                bounds: tuple[tuple[Operator, int | None], ...] = ((">=", values.low), ("<=", values.high))
+                self.found += [(attribute, op, bound) for op, bound in bounds if bound is not None]
 
     def _attribute(self, node: exp.Expr) -> Attribute | None:
         """The attribute that an expression over one stream is."""
