@@ -141,9 +141,9 @@ class Session:
         `data` is a streaming DataFrame of Spark's, or rows as `stream` takes them.
         """
         if _is_spark(data):
-            self.on_spark.add_table_changes(self.catalog, name, data, time=time, op=op)
+            self.catalog = self.on_spark.add_table_changes(self.catalog, name, data, time=time, op=op)
             return
-        self.local.add_table_changes(self.catalog, name, data, time=time, op=op)
+        self.catalog = self.local.add_table_changes(self.catalog, name, data, time=time, op=op)
 
     def run(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, Result]:
         """Runs the named queries, or all, over all rows in this process; the output of each by name.
@@ -398,16 +398,22 @@ class Query:
         """The case-folded names of this query and of all queries and streams behind it."""
         return names_read(self.definition, self.catalog)
 
+    @property
+    def _latest(self) -> Query:
+        """This query over the session's declarations of now: a table may have been given changes since."""
+        same = self.session.catalog is self.catalog
+        return self if same else self.session.query(self.name)
+
     def run(self, **options: Any) -> Result:
         """Runs this query alone over all rows of its session, in this process."""
         return self.session.run([self.name], **options)[self.name]
 
     def to_df(self, **options: Any) -> Any:
         """The query's output as a streaming DataFrame. Options are those of `SparkOptions`."""
-        session = self.session
+        session, latest = self.session, self._latest
         with session.advising():
             return session.on_spark.to_df(
-                self.bound, self.optimized, base=session.base, tables=session.local.rows, **options
+                latest.bound, latest.optimized, base=session.base, tables=session.local.rows, **options
             )
 
     def start(self, sink: Any, *, checkpoint: str | Path | None = None, **options: Any) -> Any:
@@ -417,11 +423,11 @@ class Query:
         micro-batch's DataFrame and its number. Options are those of `SparkOptions`; besides, `trigger` and
         `sink_options` are handed to Spark.
         """
-        session = self.session
+        session, latest = self.session, self._latest
         with session.advising():
             return session.on_spark.start(
-                self.bound,
-                self.optimized,
+                latest.bound,
+                latest.optimized,
                 sink,
                 base=session.base,
                 tables=session.local.rows,

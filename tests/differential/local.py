@@ -31,6 +31,7 @@ def output_of(
     """All that a query says when its streams' rows arrive in the given pieces, in canonical order."""
     session = Session()
     session.sql(text)
+    mark_changing(session, tables)
     found = session.query(query)
     ready = runnable(found.bound, found.optimized, allow_unbounded=True, strategy=strategy)
     streams = [
@@ -43,6 +44,13 @@ def output_of(
     pieces: list[pl.DataFrame] = []
     run.run(lambda name, frame: pieces.append(frame), lambda query, stream, late: None)
     return sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
+
+
+def mark_changing(session: Session, tables: Mapping[str, pa.Table | Sequence[TimedRow]]) -> None:
+    """Lets a session know which tables change: those that are given as timed rows."""
+    for name, rows in tables.items():
+        if not isinstance(rows, pa.Table):
+            session.catalog = session.catalog.with_changes(name)
 
 
 class _Restoring(QueryState):

@@ -12,8 +12,10 @@ STREAMS = """
 CREATE STREAM S1 (ts TIMESTAMP, a BIGINT, b INT, c STRING) TIMESTAMP BY ts;
 CREATE STREAM S2 (ts TIMESTAMP, a BIGINT, b INT, c STRING) TIMESTAMP BY ts;
 CREATE STREAM S3 (ts TIMESTAMP, a BIGINT, b INT, c STRING) TIMESTAMP BY ts;
-CREATE TABLE companies (sym BIGINT, name STRING) NON RETROACTIVE;
-CREATE TABLE accounts (id BIGINT, owner STRING);
+CREATE TABLE companies (sym BIGINT, name STRING) NON RETROACTIVE
+  USING json OPTIONS (path 'c', changeTime 'at', changeOp 'op');
+CREATE TABLE accounts (id BIGINT, owner STRING)
+  USING json OPTIONS (path 'c', changeTime 'at', changeOp 'op');
 """
 
 

@@ -79,6 +79,28 @@ def test_each_stream_row_sees_the_table_of_its_time(
     assert Counter(output.rows()) == expected(left, right, keys, residual, kind)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    left=UPDATES, static=STATIC, cuts=CUTS, restore=st.booleans(), null_equal=st.booleans(),
+    kind=st.sampled_from(["inner", "semi", "anti"]),
+)  # fmt: skip
+def test_a_static_table_says_the_same_to_a_row_and_to_its_ending(
+    left: Any, static: Any, cuts: list[int], restore: bool, null_equal: bool, kind: Kind
+) -> None:
+    signed = [(*pair, *life) for pair, *life in left]
+    right = rows(TABLE, [(k, w, BEGINNING + 1, NEVER, 1) for k, w in static])
+    kernel = TableJoin(STREAM, TABLE, KEYS, kind=kind, static=True, null_equal=null_equal)
+    _, output = run(kernel, [rows(STREAM, signed), right], cuts, restore=restore)
+    found: Counter[tuple[Any, ...]] = Counter()
+    for k, v, *life in signed:
+        partners = [pair for pair in static if pair[0] == k and (k is not None or null_equal)]
+        if kind == "inner":
+            found.update((k, v, *pair, *life) for pair in partners)
+        elif bool(partners) == (kind == "semi"):
+            found[k, v, *life] += 1
+    assert Counter(output.rows()) == found
+
+
 def joined(
     left: list[tuple[int, int, int]], right: list[tuple[int, int, int, int, int]], cuts: list[int]
 ) -> list[Any]:

@@ -8,6 +8,7 @@ import pytest
 from tests.plan.outline import outline, query
 
 from headgate.optimize.optimize import ALTERNATIVES, RULES, alternatives
+from headgate.optimize.rules.drop_contradictions import drop_contradictions
 from headgate.optimize.rules.drop_covered import drop_covered
 from headgate.optimize.rules.drop_distinct import drop_distinct
 from headgate.optimize.rules.move_negation import move_negation
@@ -62,13 +63,14 @@ PUSHED = {
               stream s
         """,
     ),
-    "not below a partitioned row window, even on the partition": (
-        "SELECT a FROM s [PARTITION BY a ROWS 5] WHERE a > 1",
+    "below a partitioned row window, on the partition alone": (
+        "SELECT a FROM s [PARTITION BY a ROWS 5] WHERE a > 1 AND b > 2 AND a + b > 3",
         """
         project s.a as a
-          filter s.a > 1
+          filter s.b > 2 AND s.a + s.b > 3
             [PARTITION BY a ROWS 5]
-              stream s
+              filter s.a > 1
+                stream s
         """,
     ),
     "below DISTINCT and through its expressions": (
@@ -167,6 +169,42 @@ PUSHED = {
 def test_filters_are_pushed(name: str) -> None:
     text, after = PUSHED[name]
     same(outline(push_filters(query(text).plan.input)), after)
+
+
+UNREAD = {
+    "SELECT a FROM s WHERE a > 5 AND a < 3": """
+        filter FALSE
+          project s.a as a
+            filter s.a > 5 AND s.a < 3
+              filter FALSE
+                stream s
+        """,
+    "SELECT COUNT(*) FROM s, u WHERE s.a < u.a AND u.a < s.a": """
+        project COUNT(*) as count(*)
+          aggregate COUNT(*)
+            filter FALSE
+              join s.a < u.a & u.a < s.a
+                filter FALSE
+                  stream s
+                filter FALSE
+                  stream u
+        """,
+    "SELECT a FROM s [NOW] WHERE NOT EXISTS (SELECT * FROM u WHERE u.a = s.a AND u.b = 1 AND u.b = 2)": """
+        project s.a as a
+          negation s.a = u.a
+            [NOW]
+              stream s
+            filter FALSE
+              filter u.b = 1 AND u.b = 2
+                filter FALSE
+                  stream u
+        """,
+}
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_streams_are_not_read_for_what_stays_empty(text: str) -> None:
+    same(outline(drop_contradictions(push_filters(query(text).plan.input))), UNREAD[text])
 
 
 DROPPED = {
@@ -371,7 +409,7 @@ def test_distinct_is_pushed_below_a_join() -> None:
 
 
 def test_the_rules_have_one_visible_order() -> None:
-    assert (drop_covered, push_filters, drop_distinct, prune_columns) == RULES
+    assert (drop_covered, push_filters, drop_contradictions, drop_distinct, prune_columns) == RULES
     assert (move_negation, push_distinct, remember_values) == ALTERNATIVES
 
 

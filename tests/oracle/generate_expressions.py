@@ -43,7 +43,13 @@ def predicate(pen: Pen, columns: Sequence[Typed], depth: int = 1) -> str:
     if not usable:
         return "TRUE"
     column = pen.choose(usable)
-    match pen.weigh({"compare": 6, "null": 2, "in": 2, "between": 1, "pair": 2, "special": 2}):
+    kinds = {"compare": 6, "null": 2, "in": 2, "between": 1, "pair": 2, "special": 2, "or": 1, "neither": 1}
+    match pen.weigh(kinds):
+        case "or":
+            return f"({column.text} = {literal(pen, column.type)} OR {column.text} = {literal(pen, column.type)})"
+        case "neither" if pen.chance(30):
+            fixed = literal(pen, column.type)
+            return f"({column.text} > {fixed} AND {column.text} {pen.choose(('<', '='))} {fixed})"
         case "null":
             return f"{column.text} IS {pen.choose(('NOT NULL', 'NULL'))}"
         case "in":
@@ -96,6 +102,36 @@ def scalar(pen: Pen, columns: Sequence[Typed]) -> Typed:
         Typed(f"CASE WHEN {condition} THEN {text} ELSE {fixed} END", column.type),
         Typed(f"CASE WHEN {condition} THEN {text} END", column.type),
         Typed(condition, BOOLEAN),
+    ]
+    return pen.choose(options)
+
+
+def few_valued(pen: Pen, columns: Sequence[Typed]) -> Typed:
+    """An expression that has few values by its shape, whatever its columns have."""
+    column = pen.choose(columns)
+    text = column.text
+    options: list[Typed] = []
+    if column.type in (INT, BIGINT):
+        options += [
+            Typed(f"{text} % 3", column.type),
+            Typed(f"ABS({text} % 2) + 1", column.type),
+            Typed(f"COALESCE({text} % 2, 7)", column.type),
+            Typed(f"GREATEST({text} % 3, 0)", column.type),
+        ]
+    if column.type == STRING:
+        options += [Typed(f"STARTSWITH({text}, 'a')", BOOLEAN), Typed(f"CONTAINS({text}, 'b')", BOOLEAN)]
+    if column.type == DATE:
+        options += [Typed(f"MONTH({text})", INT), Typed(f"DAY({text})", INT)]
+    if column.type == TIMESTAMP:
+        options += [Typed(f"{part}({text})", INT) for part in ("SECOND", "MINUTE", "HOUR")]
+        return pen.choose(options)
+    condition = predicate(pen, columns, 0)
+    one, two = (literal(pen, column.type) for _ in range(2))
+    options += [
+        Typed(f"({condition})", BOOLEAN),
+        Typed(f"CASE WHEN {condition} THEN {one} WHEN {text} IS NULL THEN {two} END", column.type),
+        Typed(f"IF({condition}, {one}, {two})", column.type),
+        Typed(f"COALESCE({condition}, {text} IS NULL)", BOOLEAN),
     ]
     return pen.choose(options)
 

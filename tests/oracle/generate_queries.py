@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracle.generate_data import BIGINT, DATE, TIMESTAMP, Declared
-from tests.oracle.generate_expressions import AVERAGE, TOP, Typed, aggregate, predicate, scalar
+from tests.oracle.generate_expressions import (
+    AVERAGE,
+    TOP,
+    Typed,
+    aggregate,
+    few_valued,
+    literal,
+    predicate,
+    scalar,
+)
 from tests.oracle.pen import Pen
 
 STREAM_KINDS = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -163,7 +173,15 @@ class Author:
                 found.append(self.time_condition(items[position], other))
         if self.pen.chance(35):
             found.append(predicate(self.pen, [column for item in items for column in item.columns]))
-        return found
+        parted = [item for item in items if re.match(r"[^(]*PARTITION BY", item.text)]
+        return found + [self.part(item) for item in parted if self.pen.chance(50)]
+
+    def part(self, item: Item) -> str:
+        """A filter on a column that a window is partitioned by."""
+        (named,) = re.findall(r"PARTITION BY (\w+)", item.text)
+        column = next(each for each in item.columns if each.text.endswith(f".{named}"))
+        self.pen.features.add("filter on a partition")
+        return f"{column.text} IN ({literal(self.pen, column.type)}, {literal(self.pen, column.type)})"
 
     def join_condition(self, left: Item, right: Item) -> str:
         pairs = _pairs(left, right)
@@ -222,11 +240,11 @@ class Author:
     def inputs(
         self, *, timely: bool = False, internal: bool = False, most: int = 3, table: bool = True
     ) -> list[Item]:
-        """One to three windows, and perhaps a table beside them if they are windows by time."""
+        """One to three windows, and perhaps a table beside them."""
         weights = {1: 5, 2: 4, 3: 2}
         count = self.pen.weigh({count: weight for count, weight in weights.items() if count <= most})
         with_table = table and any(each.slack is None for each in self.declared) and self.pen.chance(40)
-        items = [self.stream_item(timely=timely or with_table, internal=internal) for _ in range(count)]
+        items = [self.stream_item(timely=timely, internal=internal) for _ in range(count)]
         if with_table and (item := self.table_item()) is not None:
             items.append(item)
         if len(items) > 1:
@@ -236,12 +254,16 @@ class Author:
     def project(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
         """Select-project-join."""
         columns = [column for item in items for column in item.columns]
-        listed = [scalar(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
+        listed = [self.value(columns) for _ in range(self.pen.choose((1, 2, 3)))]
         keys = [column for column in columns if column.type == BIGINT]
         if keys and self.pen.chance(60):
             # Who reads this query wants something to join on.
             listed[0] = self.pen.choose(keys)
         return Core(tuple(listed), self.tail(items, conditions))
+
+    def value(self, columns: Sequence[Typed]) -> Typed:
+        """Something for a select list."""
+        return (few_valued if self.pen.chance(20) else scalar)(self.pen, columns)
 
     def distinct(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
         self.pen.features.add("distinct")
@@ -255,8 +277,9 @@ class Author:
         columns = [column for item in items for column in item.columns]
         usable = [column for column in columns if column.type != TIMESTAMP]
         by = [] if not usable or (total and self.pen.chance(35)) else self.pen.subset(usable, 1, 2)
-        if by and not plain and self.pen.chance(10):
-            by[0] = scalar(self.pen, usable)
+        if by and not plain and self.pen.chance(40):
+            by[0] = self.pen.choose((few_valued, few_valued, scalar))(self.pen, usable)
+            by = by[:1] if by[0] in by[1:] else by
         if by and self.pen.chance(self.timed) and (key := self.time_key(columns)) is not None:
             by.append(key)
         values = [aggregate(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
@@ -279,8 +302,9 @@ class Author:
         return Core(tuple(listed), tail)
 
     def exists(self, items: Sequence[Item]) -> str:
-        """[NOT] EXISTS over one more window, tied to the items."""
-        inner = self.stream_item()
+        """[NOT] EXISTS over one more window or the table, tied to the items."""
+        table = self.table_item() if self.pen.chance(30) else None
+        inner = table or self.stream_item()
         outer = self.pen.choose(items)
         conditions = [self.join_condition(inner, outer)]
         if self.pen.chance(25):
@@ -291,7 +315,7 @@ class Author:
             conditions.append(predicate(self.pen, inner.columns, 0))
         negated = self.pen.chance(60)
         self.pen.features.add("not exists" if negated else "exists")
-        listed = self.pen.choose(("1", "*", "RSTREAM(*)"))
+        listed = self.pen.choose(("1", "*", "1" if table else "RSTREAM(*)"))
         return (
             f"{'NOT ' * negated}EXISTS (SELECT {listed} FROM {inner.text} WHERE {' AND '.join(conditions)})"
         )
@@ -305,9 +329,7 @@ class Author:
         tied = kind == "exists" or (
             items is None and not lonely and kind != "project" and self.pen.chance(25)
         )
-        # Tables stand only where rows die by time.
-        table = kind in ("project", "group") and not tied
-        own = list(items) if items is not None else self.inputs(table=table)
+        own = list(items) if items is not None else self.inputs()
         conditions = self.conditions(own)
         if tied:
             conditions.append(self.exists(own))

@@ -138,7 +138,8 @@ def read_table(declaration: nodes.CreateTable, rows: Rows | Sequence[TimedRow]) 
         return _versions(schema, [row for row in rows if isinstance(row, tuple)], retroactive)
     table = read_rows(schema, rows)
     count = table.num_rows
-    return TableInput(table, (BEGINNING,) * count, (NEVER,) * count, retroactive)
+    # A table without changes shows the same to all, retroactive or not.
+    return TableInput(table, (BEGINNING,) * count, (NEVER,) * count, retroactive=True)
 
 
 def _versions(schema: pa.Schema, changes: Sequence[TimedRow], retroactive: bool) -> TableInput:

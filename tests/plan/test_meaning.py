@@ -65,6 +65,9 @@ def test_it_is_refused(text: str) -> None:
 
 
 MEANINGFUL = [
+    "SELECT name FROM s [ROWS 5], fixed WHERE s.a = fixed.x",
+    "SELECT fixed.name FROM (SELECT a, COUNT(*) AS k FROM s GROUP BY a) x, fixed WHERE x.a = fixed.x",
+    f"SELECT one.name FROM s {W}, fixed AS one, fixed AS two WHERE s.a = one.x AND s.b = two.x",
     f"SELECT a, COUNT(*) FROM s {IN} GROUP BY a",
     f"SELECT x.a FROM (SELECT ISTREAM(DISTINCT a) FROM s {W}) AS x [ROWS 10]",
     f"SELECT x.a FROM (SELECT a FROM s {IN}) AS x [ROWS 10]",

@@ -65,6 +65,16 @@ RULE_3 = {
     f"SELECT a FROM s {MINUTE} INTERSECT SELECT a FROM u {MINUTE}": "WK",
     f"SELECT a FROM s {MINUTE} UNION SELECT a FROM u {MINUTE}": "WK",
 }
+FIXED_TABLES = {
+    "SELECT x FROM fixed": "MON",
+    "SELECT name FROM s, fixed WHERE s.a = fixed.x": "MON",
+    f"SELECT name FROM s {MINUTE}, fixed WHERE s.a = fixed.x": "WKS",
+    "SELECT name FROM s [ROWS 5], fixed WHERE s.a = fixed.x": "STR",
+    f"SELECT a FROM s {MINUTE} WHERE EXISTS (SELECT * FROM fixed WHERE fixed.x = s.a)": "WKS",
+    f"SELECT a FROM s {MINUTE} WHERE NOT EXISTS (SELECT * FROM fixed WHERE fixed.x = s.a)": "WKS",
+    f"SELECT a FROM s {MINUTE} WHERE NOT EXISTS (SELECT * FROM fixed f, t WHERE f.x = s.a AND t.x = f.x)": "STR",
+    f"SELECT a FROM s {MINUTE} WHERE EXISTS (SELECT * FROM (SELECT RSTREAM(x) FROM fixed) f WHERE f.x = s.a)": "WK",
+}
 RULE_4 = {
     f"SELECT a FROM s {MINUTE} WHERE NOT EXISTS (SELECT * FROM u {MINUTE} WHERE u.a = s.a)": "STR",
     "SELECT a FROM s WHERE NOT EXISTS (SELECT * FROM u WHERE u.a = s.a)": "STR",
@@ -99,7 +109,18 @@ DEVIATIONS = {
     f"SELECT a FROM s {MINUTE} UNION ALL SELECT a FROM u [RANGE 2 MINUTES]": "WK",
     "SELECT a FROM s [RANGE 14 MINUTES SLIDE 3 MINUTES]": "WK",
 }
-ALL = LEAVES | RULE_1 | RULE_2 | RULE_3 | RULE_4 | INTERNAL_WINDOWS | OUTPUT_WINDOWS | STREAMS | DEVIATIONS
+ALL = (
+    LEAVES
+    | RULE_1
+    | RULE_2
+    | RULE_3
+    | FIXED_TABLES
+    | RULE_4
+    | INTERNAL_WINDOWS
+    | OUTPUT_WINDOWS
+    | STREAMS
+    | DEVIATIONS
+)
 
 
 @pytest.mark.parametrize("text", ALL)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 import pyarrow as pa
-from tests.differential.local import _changes, _table
+from tests.differential.local import _changes, _table, mark_changing
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, change_key
 
@@ -62,6 +62,7 @@ def stage_of(
     """The first stage of a query, as it arrives in a worker: the cheapest way to cut it, or another one."""
     session = Session()
     session.sql(text)
+    mark_changing(session, tables)
     if statistics is not None:
         session.statistics = read_statistics(statistics, "statistics", session.catalog)
     found = session.query(query)

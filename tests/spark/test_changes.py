@@ -98,6 +98,7 @@ def test_the_answer_is_that_of_the_local_engine(
     rows = [{"ts": at(t), "k": k, "n": n} for n, (t, k) in enumerate(sorted(instants))]
     session = Session()
     session.sql(DECLARED.format(stream="", table="") + QUERIES[query])
+    session.catalog = session.catalog.with_changes("p")
     table = session.catalog.find("p")
     found = session.query("q")
     stage = make_stage(
@@ -131,6 +132,7 @@ def _rising(cuts: list[tuple[int, int]], most: int, most_told: int) -> list[tupl
 def test_a_change_of_another_kind_stops_the_query() -> None:
     session = Session()
     session.sql(DECLARED.format(stream="", table="") + QUERIES["join"])
+    session.catalog = session.catalog.with_changes("p")
     found, table = session.query("q"), session.catalog.find("p")
     changes = {"p": changes_of(table, "at", "op")}  # type: ignore[arg-type]
     stage = make_stage(

@@ -9,7 +9,8 @@ stream row k=1  at 3   no partner, also not when the table row comes at 5
 ```
 
 Only stream rows trigger results and none of them is stored, so the result has the update pattern of the stream side.
-Such a row must live as announced: what its ending takes back could not be known.
+Such a row must live as announced: what its ending takes back could not be known. A static table, retroactive or not,
+is asked in the same way: it gives the same answer to a row and to its ending, so there rows may end early.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.join_arrivals import arrive
-from headgate.kernels.keys import has_null
+from headgate.kernels.keys import Mask, has_null
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.index import Positions
 from headgate.kernels.state.store import Layout, Match, Probes, Store, rows_at, rows_where
@@ -40,7 +41,8 @@ class TableJoin:
     """A stream (first input) against a non-retroactive table (second input), which arrives as signed lifetimes.
 
     `keys` pairs columns of the two; `residual` is a condition over both. `kind` says what a stream row becomes:
-    "inner" one row per partner, "semi" itself if it has a partner (EXISTS), "anti" itself if it has none.
+    "inner" one row per partner, "semi" itself if it has a partner (EXISTS), "anti" itself if it has none. `static`
+    says that all rows of the table have been there since before all time. With `null_equal`, NULL keys match.
     """
 
     stream: Mapping[str, pl.DataType]
@@ -48,6 +50,8 @@ class TableJoin:
     keys: tuple[tuple[str, str], ...]
     residual: pl.Expr | None = None
     kind: Kind = "inner"
+    static: bool = False
+    null_equal: bool = False
 
     def __post_init__(self) -> None:
         if both := sorted(set(self.stream) & set(self.table)):
@@ -61,9 +65,9 @@ class TableJoin:
 
     def advance(self, state: Endings, inputs: Sequence[Batch], clock: Clock) -> tuple[Endings, Batch]:
         stream, table = (batch.frame for batch in inputs)
-        if stream.filter(pl.col(SIGN) < 0).height:
+        if not self.static and stream.filter(pl.col(SIGN) < 0).height:
             raise ValueError("a stream row was taken back, but it was not remembered what it had met")
-        changes = rows_where(table, ~has_null(table, self._right))
+        changes = rows_where(table, ~self._keyless(table, self._right))
         arrivals = arrive(state, changes, self._layout, clock, None)
         output = Batch(self._joined(stream, arrivals.new_stores))
         assert isinstance(arrivals.new, Endings)
@@ -71,7 +75,7 @@ class TableJoin:
         return arrivals.new.expire(clock.upto) if clock.upto > clock.after else arrivals.new, output
 
     def _joined(self, frame: pl.DataFrame, stores: Sequence[Store]) -> pl.DataFrame:
-        possible = np.flatnonzero(~has_null(frame, self._left))
+        possible = np.flatnonzero(~self._keyless(frame, self._left))
         probing = rows_at(frame, possible)
         born = probing[BORN].to_numpy()
         # A probe lives for the instant of its birth.
@@ -82,6 +86,10 @@ class TableJoin:
         met = np.zeros(frame.height, dtype=np.bool_)
         met[possible[probe]] = True
         return rows_where(frame, met if self.kind == "semi" else ~met)
+
+    def _keyless(self, frame: pl.DataFrame, keys: Sequence[str]) -> Mask:
+        """Which rows match nothing because a key is NULL."""
+        return np.zeros(frame.height, dtype=np.bool_) if self.null_equal else has_null(frame, keys)
 
     def _partners(self, probes: Probes, stores: Sequence[Store]) -> tuple[Positions, pl.DataFrame]:
         """For each pair that meets all conditions: the number of the probing row, and both rows side by side."""

@@ -47,6 +47,11 @@ class Scalar:
     def is_constant(self) -> bool:
         return not self.columns
 
+    @property
+    def is_false(self) -> bool:
+        """Whether it is the constant FALSE."""
+        return isinstance(self.expression, exp.Boolean) and not self.expression.this
+
     def replace(self, substitute: Callable[[str], exp.Expr | None]) -> Scalar:
         """The same scalar with columns replaced where `substitute` gives something for their name."""
 

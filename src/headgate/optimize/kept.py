@@ -21,11 +21,12 @@ from headgate.optimize.state import StateChoice, StoredInput, choose_state, row_
 from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
-from headgate.safety.bounded_values import ValuesMethod, distinct_values
+from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.event_time.closing import ClockClosing
 from headgate.safety.gate import Methods, announces_deaths, is_aggregate
 from headgate.safety.group_closing import GroupClosing
 from headgate.safety.purging import Chain, Closing, JoinPurge
+from headgate.safety.value_limit import value_limit
 
 _NUMBER_BYTES = 8
 _STRUCTURES = {"counted": "buckets", "summed": "sums", "representatives": "representatives"}
@@ -131,11 +132,14 @@ class _Keeping:
                 calls = [c for c in node.calls if c.argument and c.needs_values]
                 asked = tuple(dict.fromkeys((*keys, *(c.argument for c in calls if c.argument))))
                 things = "value that is counted"
-            few = None if stored.rows is not None else distinct_values(node.input, asked)
+            few = None if stored.rows is not None else value_limit(node.input, asked)
             if few is None:
                 yield stored
+            elif few.tables:
+                formula = f"a row for each {things}, {few}"
+                yield replace(stored, formula=formula)
             else:
-                rows = float(few[0])
+                rows = float(few.count)
                 size = rows * row_bytes(node if not place else node.input)
                 formula = f"a row for each {things} that there can be"
                 yield replace(stored, rows=rows, bytes=size, formula=formula, at_most=True)

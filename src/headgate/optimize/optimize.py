@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from headgate.optimize.cost import Cost, plan_cost
 from headgate.optimize.estimate import Estimates, estimate
+from headgate.optimize.rules.drop_contradictions import drop_contradictions
 from headgate.optimize.rules.drop_covered import drop_covered
 from headgate.optimize.rules.drop_distinct import drop_distinct
 from headgate.optimize.rules.move_negation import move_negation
@@ -20,7 +21,13 @@ from headgate.plan.nodes import Emit, Node
 from headgate.plan.patterns import Edges, label
 from headgate.safety.gate import Judgement, examine
 
-RULES: tuple[Callable[[Node], Node], ...] = (drop_covered, push_filters, drop_distinct, prune_columns)
+RULES: tuple[Callable[[Node], Node], ...] = (
+    drop_covered,
+    push_filters,
+    drop_contradictions,
+    drop_distinct,
+    prune_columns,
+)
 """Applied once each, in this order; none of them ever makes a plan worse."""
 
 ALTERNATIVES: tuple[Callable[[Node], Iterator[Node]], ...] = (move_negation, push_distinct, remember_values)

@@ -28,7 +28,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.panes import grouped_in_panes
-from headgate.plan.patterns import Edge, Edges, Pattern
+from headgate.plan.patterns import Edge, Edges, Pattern, asks_once
 
 RARE_ENDINGS = 0.05
 """Up to this share of early deaths, a calendar beats a hash with endings."""
@@ -109,10 +109,12 @@ def choose_state(plan: Node, edges: Edges, estimates: Estimates) -> Mapping[Node
 
 def _stored(node: Node, edges: Edges, estimates: Estimates) -> tuple[StoredInput, ...]:
     match node:
+        case SemiJoin() | Negation() if asks_once(node):
+            return (_table(node.right, estimates.edges[node.right]),)
         case Join() | SemiJoin() | Negation() | Difference():
             return tuple(_multimap(each, edges[each], estimates.edges[each]) for each in node.inputs)
         case TableJoin():
-            if node.table.retroactive:
+            if not asks_once(node):
                 return tuple(_multimap(each, edges[each], estimates.edges[each]) for each in node.inputs)
             return (_table(node.right, estimates.edges[node.right]),)
         case Distinct() | Aggregate() if grouped_in_panes(node, edges[node.input].lifetime):

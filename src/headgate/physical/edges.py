@@ -66,13 +66,14 @@ class Edges:
     def _announced(self) -> frozenset[Node]:
         """Where NT announces deaths after all.
 
-        An ending cannot be followed through a non-retroactive table, nor find rows that have been forgotten.
+        An ending cannot be followed through a non-retroactive table that changes, nor find rows that were forgotten.
         """
         forgetful = {*self.methods.joins, *self.methods.existence, *self.methods.retained}
         found = [
             each
             for each in self.facts.plan.walk()
-            if each in forgetful or (isinstance(each, TableJoin) and not each.table.retroactive)
+            if each in forgetful
+            or (isinstance(each, TableJoin) and each.table.changes and not each.table.retroactive)
         ]
         return frozenset(node for each in found for node in each.walk())
 

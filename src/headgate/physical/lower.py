@@ -62,7 +62,7 @@ from headgate.plan.nodes import (
     WindowKind,
 )
 from headgate.plan.panes import common_slide, grouped_in_panes
-from headgate.plan.patterns import Pattern
+from headgate.plan.patterns import Pattern, asks_once, is_static
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.event_time.closing import ClockClosing
 from headgate.safety.gate import AdmittedPlan, Methods
@@ -342,7 +342,7 @@ class _Lowering:
 
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)
-        if node.table.retroactive:
+        if not asks_once(node):
             members = (
                 join.JoinInput(
                     schema_of(node.left), self._internal(node.left), self.edges.structure(node.left)
@@ -353,7 +353,11 @@ class _Lowering:
             residual = tuple(compile_scalar(part) for part in node.residual)
             return self._add("join", join.Join(members, equalities, residual, (0, 1)), left, right)
         kernel = tablejoin.TableJoin(
-            schema_of(node.left), schema_of(node.right), node.keys, _residual(node.residual)
+            schema_of(node.left),
+            schema_of(node.right),
+            node.keys,
+            _residual(node.residual),
+            static=is_static(node.right),
         )
         return self._add("join", kernel, left, right)
 
@@ -361,9 +365,16 @@ class _Lowering:
         left, right = self.relation(node.left), self.relation(node.right)
         sides = (schema_of(node.left), schema_of(node.right))
         residual = _residual(node.residual)
-        if _is_nrr(node.right):
+        if asks_once(node):
             kind: tablejoin.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
-            table = tablejoin.TableJoin(*sides, node.keys, residual, kind=kind)
+            table = tablejoin.TableJoin(
+                *sides,
+                node.keys,
+                residual,
+                kind=kind,
+                static=is_static(node.right),
+                null_equal=node.null_equal,
+            )
             return self._add("join", table, left, right)
         name, kernel = (
             ("semijoin", semijoin.SemiJoin) if isinstance(node, SemiJoin) else ("negation", negation.Negation)
@@ -533,11 +544,6 @@ def _window_spec(window: WindowKind) -> windowing.WindowSpec:
         case "NOW":
             return windowing.Now()
     return windowing.Unbounded()
-
-
-def _is_nrr(node: Node) -> bool:
-    scans = [each for each in node.walk() if isinstance(each, (StreamScan, TableScan))]
-    return all(isinstance(each, TableScan) and not each.table.retroactive for each in scans)
 
 
 def _in_arrival_order(node: Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -25,6 +25,8 @@ _COLUMN_CONSTRAINTS = (
     exp.CommentColumnConstraint,
 )
 
+CHANGE_OPTIONS = ("changetime", "changeop")
+"""The options, case-folded, with which a table's source holds its changes and not its rows."""
 AUTO = -1
 """The adherence of a constraint that shall be found by monitoring."""
 
@@ -98,6 +100,13 @@ class TableDef:
     keys: tuple[tuple[str, ...], ...] = ()
     checks: tuple[Scalar, ...] = ()
     source: Source | None = None
+    changes: bool = False
+    """Whether its rows come and go while a query runs; without a change stream, a table stays as it is."""
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether a change of it changes what was answered before."""
+        return self.changes and self.retroactive
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,12 @@ class Catalog:
 
     def find(self, name: str) -> Definition | None:
         return self.definitions.get(name.casefold())
+
+    def with_changes(self, name: str) -> Catalog:
+        """This catalog, in which a declared table's rows come and go."""
+        found = self.definitions[name.casefold()]
+        assert isinstance(found, TableDef)
+        return Catalog(MappingProxyType({**self.definitions, name.casefold(): replace(found, changes=True)}))
 
     def with_definition(self, definition: Definition) -> Catalog:
         """This catalog and one more definition; the caller has checked that the name is free."""
@@ -402,11 +417,14 @@ def _table(statement: Statement, tree: exp.Expr) -> TableDef:
         for clause in tree.args.get("clauses") or []
         if isinstance(clause, nodes.Key)
     )
+    source = _source(statement, tree)
+    options = () if source is None else source.options
     return TableDef(
         name=tree.this.name,
         columns=columns,
         retroactive=not tree.args.get("non_retroactive"),
         keys=keys,
         checks=_checks(statement, tree, columns),
-        source=_source(statement, tree),
+        source=source,
+        changes=any(key.casefold() in CHANGE_OPTIONS for key, _ in options),
     )

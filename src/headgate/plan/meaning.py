@@ -96,7 +96,7 @@ def _up_to_emit(node: Node) -> Iterator[Node]:
 
 
 def _table_join_below_endings(node: TableJoin, edges: Edges, statement: Statement) -> None:
-    if not has_replaced_rows(node.left, edges):
+    if not node.table.changes or not has_replaced_rows(node.left, edges):
         return
     cause = next((_why_strict(each) for each in _up_to_emit(node.left) if _why_strict(each)), "its input")
     raise MeaninglessError(
@@ -115,7 +115,7 @@ def _why_strict(node: Node) -> str | None:
             return "a negation"
         case Aggregate():
             return "an aggregate"
-        case TableJoin() if node.table.retroactive:
+        case TableJoin() if node.table.rewrites:
             return f"the retroactive table {node.table.name}"
     return None
 

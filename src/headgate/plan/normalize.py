@@ -271,7 +271,7 @@ def _is_table(node: Node) -> bool:
 def _hanging_order(table: Node, streams: list[Node], classes: _Classes) -> tuple[bool, bool]:
     """Non-retroactive tables come first, because none can hang above a retroactive one; then those with a key."""
     (scan,) = (each for each in table.walk() if isinstance(each, TableScan))
-    return scan.table.retroactive, not any(_links(stream, table, classes) for stream in streams)
+    return scan.table.rewrites, not any(_links(stream, table, classes) for stream in streams)
 
 
 def _hang(

@@ -122,7 +122,7 @@ def _(node: StreamScan, inputs: Sequence[Edge]) -> Edge:
 
 @_edge.register
 def _(node: TableScan, inputs: Sequence[Edge]) -> Edge:
-    pattern = Pattern.STR if node.table.retroactive else Pattern.MON
+    pattern = Pattern.STR if node.table.rewrites else Pattern.MON
     return Edge(pattern, expiry=pattern)
 
 
@@ -172,21 +172,21 @@ def _weak(inputs: Sequence[Edge]) -> Edge:
 
 @_edge.register
 def _(node: TableJoin, inputs: Sequence[Edge]) -> Edge:
-    if node.table.retroactive:
+    if node.table.rewrites:
         return Edge(Pattern.STR, expiry=Pattern.STR)  # rule 4
     return inputs[0]  # rule 1
 
 
 @_edge.register
 def _(node: SemiJoin, inputs: Sequence[Edge]) -> Edge:
-    if _against_nrr(node.right):
+    if asks_once(node):
         return inputs[0]
     return _weak(inputs)
 
 
 @_edge.register
 def _(node: Negation, inputs: Sequence[Edge]) -> Edge:
-    if _against_nrr(node.right):
+    if asks_once(node):
         return inputs[0]
     return Edge(Pattern.STR, expiry=Pattern.STR)  # rule 4
 
@@ -236,9 +236,27 @@ def _(node: Emit, inputs: Sequence[Edge]) -> Edge:
     return Edge(Pattern.MON)
 
 
-def _against_nrr(node: Node) -> bool:
-    tables = [each for each in node.walk() if isinstance(each, (TableScan, StreamScan))]
-    return all(isinstance(each, TableScan) and not each.table.retroactive for each in tables)
+def asks_once(node: TableJoin | SemiJoin | Negation) -> bool:
+    """Whether a row on the left learns at its birth what it meets on the right, and need not be kept for later.
+
+    So it is with tables that do not change, and with those whose changes do not change what was answered before.
+    """
+    if isinstance(node, TableJoin):
+        return not node.table.rewrites
+    tables = [each for each in node.right.walk() if isinstance(each, (TableScan, StreamScan))]
+    return is_static(node.right) or all(
+        isinstance(each, TableScan) and not each.table.retroactive for each in tables
+    )
+
+
+def is_static(node: Node) -> bool:
+    """Whether the rows of an edge have been there since before all time and stay: all comes from static tables."""
+    match node:
+        case TableScan():
+            return not node.table.changes
+        case StreamScan() | Window() | Emit() | Aggregate():
+            return False
+    return all(map(is_static, node.inputs))
 
 
 def answer_edge(plan: Emit, edges: Edges) -> Edge:

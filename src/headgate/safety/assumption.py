@@ -13,6 +13,8 @@ from headgate.safety.promise import Promise
 
 STATE_ROWS = "state_rows"
 """Of the operator, in `metrics.json` under `operators`."""
+FEW = 1_000_000
+"""Up to so many values a state is called bounded by them; beyond, that so many do not come is an assumption."""
 WAITING_ROWS = "waiting_rows"
 """Rows that have come and that the clock has not passed yet."""
 
@@ -56,6 +58,25 @@ def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:
     return Assumption(
         f"a row of {name} comes before {closing} has closed {lifespan:,} other values since it closed the row's own",
         "a row that comes later than that stays for good",
+        STATE_ROWS,
+    )
+
+
+def few_values_come(columns: tuple[str, ...], most: int) -> Assumption:
+    """That of very many possible values only some come."""
+    names = ", ".join(columns)
+    return Assumption(
+        f"no more than {FEW:,} different values of {names} come",
+        f"a row stays for each of up to {most:,} values",
+        STATE_ROWS,
+    )
+
+
+def table_stays_small(name: str) -> Assumption:
+    """That the changes of a table do not only add rows."""
+    return Assumption(
+        f"{name} does not grow without end",
+        f"all that is in {name} stays, however much its changes have added",
         STATE_ROWS,
     )
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model import types
@@ -27,7 +26,7 @@ from headgate.plan.nodes import Aggregate, AggregateCall, Distinct, Join, Node, 
 from headgate.safety.block import Block, flatten
 from headgate.safety.translation import NotAComparisonError, Translated, translate
 from headgate.safety.values import aggregates
-from headgate.safety.values.buckets import StreamSynopsis, answer_bound, synopses
+from headgate.safety.values.buckets import StreamSynopsis, synopses
 from headgate.safety.values.closure import close
 from headgate.safety.values.polynomial import polynomial_failure
 from headgate.safety.values.query import Attribute, Comparison, SpjQuery
@@ -251,9 +250,7 @@ class _Judged:
                 return ValuesVerdict(None, "a sub-query with a join of its own is not taken apart yet")
             occurrence = below.scans[0].name
             if occurrence not in kept:
-                return ValuesVerdict(
-                    None, "no row can satisfy the conditions, and the query is not dropped yet"
-                )
+                return ValuesVerdict(None, "no row that keeps its CHECKs can satisfy the conditions")
             ordered.append(kept[occurrence])
             for attribute, scalar in translated.scalars.items():
                 if attribute.stream == occurrence:
@@ -333,35 +330,3 @@ def _asked(call: AggregateCall, attribute: Attribute | None) -> aggregates.Aggre
     if call.distinct:
         return aggregates.Aggregate(functions.COUNT_DISTINCT, attribute)
     return aggregates.Aggregate(functions(call.function), attribute)
-
-
-def distinct_values(node: Node, columns: tuple[str, ...]) -> tuple[int, frozenset[str]] | None:
-    """How many different rows an edge can have in some columns, and whose CHECKs say so; None if there is no limit.
-
-    Windows do not matter: what predicates and domains say holds for every row.
-    """
-    block = flatten(node, windows=True, distinct=True)
-    if block is None:
-        return _by_type(node, columns)
-    outputs = tuple(block.outputs[name] for name in columns)
-    for checks in (False, True):
-        translated = translate(block, outputs, checks=checks, lenient=True)
-        projection = translated.projection(outputs)
-        bound = answer_bound(translated.query.projecting(projection, distinct=True))
-        if bound is not None:
-            free = sum(attribute not in translated.compared for attribute in projection)
-            return bound * 2**free, translated.checks if checks else frozenset()
-    return None
-
-
-def _by_type(node: Node, columns: tuple[str, ...]) -> tuple[int, frozenset[str]] | None:
-    size = 1
-    for name in columns:
-        dtype = node.type_of(name)
-        if pa.types.is_boolean(dtype):
-            size *= 3
-        elif dtype == pa.int8():
-            size *= 257
-        else:
-            return None
-    return size, frozenset()

@@ -27,7 +27,7 @@ def constant(node: exp.Expr) -> Hashable | None:
             inner = constant(node.this)
             return -inner if isinstance(inner, (int, Decimal)) and not isinstance(inner, bool) else None
         case exp.Cast():
-            return _cast(constant(node.this), node.to.this)
+            return _cast(constant(node.this), node.to)
     return None
 
 
@@ -43,13 +43,24 @@ def _number(text: str) -> int | Decimal | None:
     )
 
 
-def _cast(value: Hashable | None, to: exp.DType) -> Hashable | None:
+def _cast(value: Hashable | None, target: exp.DataType) -> Hashable | None:
+    to = target.this
     if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and to in _NUMBERS:
-        # A conversion to whole numbers of one that is not is another value: left alone.
-        return value if to not in _WHOLE or isinstance(value, int) else None
+        # A conversion that has to round is another value: left alone.
+        if to in _WHOLE and not isinstance(value, int):
+            return None
+        return value if to != exp.DType.DECIMAL or _is_exact(Decimal(value), target) else None
     if isinstance(value, str) and to == exp.DType.DATE:
         try:
             return date.fromisoformat(value)
         except ValueError:
             return None
     return value if isinstance(value, str) and to in (exp.DType.VARCHAR, exp.DType.TEXT) else None
+
+
+def _is_exact(value: Decimal, target: exp.DataType) -> bool:
+    """Whether a DECIMAL type has all digits of a value."""
+    precision, scale = ([int(each.name) for each in target.expressions] + [0, 0])[:2]
+    exponent = value.normalize().as_tuple().exponent
+    digits = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return isinstance(exponent, int) and -exponent <= scale and (not precision or digits <= precision - scale)

@@ -25,12 +25,12 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern
-from headgate.safety.assumption import Assumption
-from headgate.safety.bounded_values import distinct_values
+from headgate.safety.assumption import Assumption, few_values_come, table_stays_small
 from headgate.safety.event_time.retention import Retention
 from headgate.safety.existence_closing import ExistencePurge
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
+from headgate.safety.value_limit import ValueLimit, value_limit
 from headgate.safety.verdict import Cause
 
 
@@ -154,18 +154,23 @@ def _of_forgetting_existence(
 
 def by_values(node: Node, columns: tuple[str, ...], things: str) -> Extent | None:
     """The extent of the different rows of an edge in some columns; None if values do not limit it."""
-    found = distinct_values(node, columns)
+    found = value_limit(node, columns)
     if found is None:
         grouped = _below_groups(node, columns)
-        found = None if grouped is None else distinct_values(*grouped)
+        found = None if grouped is None else value_limit(*grouped)
     if found is None:
         return None
-    limit, checks = found
     names = ", ".join(columns)
-    said = f"there are at most {limit:,} {things}"
-    if columns:
+    said = found.said(things)
+    if columns and found.few:
         said += f": {names} {'has' if len(columns) == 1 else 'have'} few values"
-    return Extent(Cause.VALUES, said, checks)
+    return _limited(found, columns, said)
+
+
+def _limited(found: ValueLimit, columns: tuple[str, ...], said: str) -> Extent:
+    """The extent of as many rows as values; that very many values do not come is an assumption."""
+    cause = Cause.FINITE if found.tables else Cause.VALUES
+    return Extent(cause, said, found.checks, () if found.few else (few_values_come(columns, found.count),))
 
 
 def _below_groups(node: Node, columns: tuple[str, ...]) -> tuple[Node, tuple[str, ...]] | None:
@@ -199,7 +204,9 @@ def _(node: StreamScan, inputs: Sequence[Extent]) -> Extent:
 
 @_extent.register
 def _(node: TableScan, inputs: Sequence[Extent]) -> Extent:
-    return Extent(Cause.FINITE, f"{node.name} is a table")
+    if node.table.changes:
+        return Extent(Cause.FINITE, f"{node.name} is a table", assumes=(table_stays_small(node.name),))
+    return Extent(Cause.FINITE, f"{node.name} is a table that does not change")
 
 
 @_extent.register
@@ -215,12 +222,12 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
             return Extent(Cause.WINDOW, f"at most {window.rows} rows stay")
         case "ROWS":
             names = ", ".join(window.partition)
-            found = distinct_values(node.input, window.partition)
+            found = value_limit(node.input, window.partition)
             if found is not None:
                 said = (
-                    f"at most {window.rows} rows stay for each of the at most {found[0]:,} values of {names}"
+                    f"at most {window.rows} rows stay for each value of {names}, and {found.said('of these')}"
                 )
-                return Extent(Cause.VALUES, said, found[1])
+                return _limited(found, window.partition, said)
             return Extent(
                 Cause.NONE,
                 f"the newest rows of every {names} stay ({window.rows} each), and new values never stop coming",
@@ -229,7 +236,14 @@ def _(node: Window, inputs: Sequence[Extent]) -> Extent:
 
 
 @_extent.register
-def _(node: Filter | Project, inputs: Sequence[Extent]) -> Extent:
+def _(node: Filter, inputs: Sequence[Extent]) -> Extent:
+    if node.predicate.is_false:
+        return Extent(Cause.VALUES, "no row can satisfy the conditions")
+    return inputs[0]
+
+
+@_extent.register
+def _(node: Project, inputs: Sequence[Extent]) -> Extent:
     return inputs[0]
 
 

@@ -24,8 +24,8 @@ from headgate.plan.nodes import (
     TableScan,
     Window,
 )
-from headgate.plan.patterns import Edges, Pattern, label
-from headgate.safety.assumption import Assumption, all_streams_go_on
+from headgate.plan.patterns import Edges, Pattern, asks_once, label
+from headgate.safety.assumption import FEW, Assumption, all_streams_go_on, few_values_come
 from headgate.safety.bounded_values import ValuesMethod, judge_join
 from headgate.safety.event_time.closing import ClockClosing, close_by_clock
 from headgate.safety.event_time.retention import Retention, retentions
@@ -33,6 +33,7 @@ from headgate.safety.existence_closing import ExistencePurge, close_existence
 from headgate.safety.extent import Extent, Extents, Retained, by_values, groups_of, measure
 from headgate.safety.group_closing import GroupClosing, close_copies, close_counted, close_groups
 from headgate.safety.purging import JoinPurge, study
+from headgate.safety.value_limit import value_limit
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
 _SEAL = object()
@@ -149,9 +150,11 @@ class _Judge:
             case Join():
                 yield from self._join(node)
             case TableJoin():
-                if node.table.retroactive:
+                if not asks_once(node):
                     yield self._kept("join", node.left)
                 yield self._kept("join", node.right)
+            case SemiJoin() | Negation() if asks_once(node):
+                yield self._kept("semijoin" if isinstance(node, SemiJoin) else "negation", node.right)
             case SemiJoin() | Negation():
                 yield from self._existence(node)
             case Difference():
@@ -252,10 +255,26 @@ class _Judge:
             "representatives": "of rows that are alike for every result, the one that meets most is kept",
         }[method.form]
         for number, member in enumerate(node.members):
-            name, size = stream_of(member), method.size(number)
+            name, size = stream_of(member), self._kept_rows(member, number, method)
             rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
             reason = f"{rows} for all of {name}: {how}"
-            yield StateVerdict("join", name, Cause.VALUES, reason)
+            columns = tuple(str(cut.attribute) for cut in method.synopses[number].cuts)
+            assumes = () if size <= FEW else (few_values_come(columns, size),)
+            yield StateVerdict("join", name, Cause.VALUES, reason, assumes)
+
+    def _kept_rows(self, member: Node, number: int, method: ValuesMethod) -> int:
+        """How many rows stand for a member: as many as there are buckets, or fewer if few values come to it."""
+        size = method.size(number)
+        scalars = [method.expressions[each] for each in method.synopses[number].attributes]
+        columns = tuple(each.expression.name for each in scalars if each.is_column)
+        if size <= FEW or len(columns) < len(scalars):
+            return size
+        found = value_limit(member, columns)
+        if found is None or found.tables or found.checks:
+            return size
+        return min(
+            size, found.count * (1 if method.form != "representatives" else max(2, len(method.extremes)))
+        )
 
     def _difference(self, node: Difference) -> Iterator[StateVerdict]:
         open_ = any(not self.extents[each].bounded for each in node.inputs)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.plan.nodes import Distinct, Filter, Node, Project, StreamScan, TableJoin, Window, WindowKind
+from headgate.plan.patterns import asks_once
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ def lineage(node: Node) -> Lineage | None:
     """The stream behind an edge; None if rows of several, of none, or at other times than their own arrive there.
 
     What a stream promises about its later rows then holds on the edge: filters and projections only leave things
-    out, a window delays a row to a tick at most, and a non-retroactive table is asked once for each row. DISTINCT of
-    rows that never die leaves out those that are there already; of others it says some again when the first die.
+    out, a window delays a row to a tick at most, and a table is asked once for each row, unless its changes change
+    answers. DISTINCT of rows that never die leaves out those that are there already; of others it says some again
+    when the first die.
     """
     match node:
         case StreamScan():
@@ -57,7 +59,7 @@ def lineage(node: Node) -> Lineage | None:
                 if output.scalar.is_column and output.scalar.expression.name in below.columns
             }
             return Lineage(below.scan, kept, below.window)
-        case TableJoin() if not node.table.retroactive:
+        case TableJoin() if asks_once(node):
             return lineage(node.left)
         case Distinct():
             below = lineage(node.input)

@@ -3,7 +3,8 @@
 Columns become attributes with a domain: whole numbers, dates and instants are discrete and ordered, BOOLEAN and
 TINYINT finite, text with a list (IN, CHECK) finite where all that it is compared with has one too. Fractions and
 other text have no gaps: an interval of them holds infinitely many values, so bounds prove nothing there. An
-expression over one stream is an attribute too, about which nothing is known but what the query says of it.
+expression over one stream is an attribute too, about which nothing is known but what its shape (`k % 10`) and the
+query say of it: to take it as independent of its columns only allows for more streams than there are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -24,6 +26,8 @@ from headgate.plan.normalize import split_conjunction
 from headgate.plan.sqltypes import from_sql
 from headgate.safety.block import Block
 from headgate.safety.constants import constant
+from headgate.safety.finite_values import Values, by_type
+from headgate.safety.known_values import ColumnValues
 from headgate.safety.values.domain import Domain, ranks
 from headgate.safety.values.query import (
     Attribute,
@@ -70,11 +74,14 @@ class Translated:
     """For text: the strings whose codes are 0, 1, ..."""
     checks: frozenset[str]
     """Streams whose CHECKs were believed."""
+    shaped: frozenset[Attribute] = frozenset()
+    """Expressions that have few values by their shape."""
 
     def attributes_of(self, scalar: Scalar) -> tuple[Attribute, ...]:
         """The attributes that determine a scalar: itself if something is said of it, else its columns."""
         for attribute, known in self.scalars.items():
-            if known.expression == scalar.expression and (known.is_column or attribute in self.compared):
+            told = known.is_column or attribute in self.compared or attribute in self.shaped
+            if known.expression == scalar.expression and told:
                 return (attribute,)
         columns = {known.expression.name: a for a, known in self.scalars.items() if known.is_column}
         return tuple(columns[name] for name in sorted(scalar.columns))
@@ -108,6 +115,7 @@ class _Translation:
     found: list[tuple[Attribute, Operator, Attribute | Hashable]] = field(default_factory=list)
     lists: dict[Attribute, tuple[str, ...]] = field(default_factory=dict)
     compared: set[Attribute] = field(default_factory=set)
+    shapes: dict[Attribute, Values] = field(default_factory=dict)
 
     def result(self) -> Translated:
         for predicate in self.block.predicates:
@@ -118,6 +126,8 @@ class _Translation:
                 understood = False
             if not understood and (joins or self.exact):
                 raise NotAComparisonError(predicate.show())
+            if isinstance(predicate.expression, exp.Or):
+                self._note_alternatives(predicate)
             for left, _, right in self.found[before:]:
                 self.compared.update(side for side in (left, right) if isinstance(side, Attribute))
         if self.checks:
@@ -125,11 +135,50 @@ class _Translation:
                 names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
                 for check in scan.stream.checks:
                     for part in split_conjunction(check.rename(names)):
-                        self._understood(part.expression)
+                        if self._is_filled(part):
+                            self._understood(part.expression)
         for scalar in self.outputs:
-            for name in sorted(scalar.columns):
-                self._attribute(column(name))
+            if not self._is_shaped(scalar):
+                for name in sorted(scalar.columns):
+                    self._attribute(column(name))
+        for attribute, scalar in self.scalars.items():
+            if not scalar.is_column:
+                self._note_shape(attribute, scalar)
         return self._assembled()
+
+    # -- shapes -----------------------------------------------------------------------------------
+
+    def _is_shaped(self, scalar: Scalar) -> bool:
+        """Whether an output is an expression of one stream with few values, and is an attribute as such."""
+        if scalar.is_column or len(self.block.owners(scalar)) != 1 or not self._by_shape(scalar).finite:
+            return False
+        attribute = self._attribute(scalar.expression)
+        return attribute is not None and self._note_shape(attribute, self.scalars[attribute])
+
+    def _note_shape(self, attribute: Attribute, scalar: Scalar) -> bool:
+        """Notes between which codes an expression stays, or which texts it is; False if that is not known."""
+        values, kind = self._by_shape(scalar), self.kinds[attribute]
+        if kind == "text" and values.listed and all(isinstance(each, str) for each in values.listed):
+            self.lists.setdefault(attribute, tuple(sorted(map(str, values.listed))))
+        elif kind != "boolean" and not (
+            kind == "whole" and values.low is not None and values.high is not None
+        ):
+            return False
+        self.shapes[attribute] = values
+        return True
+
+    def _by_shape(self, scalar: Scalar) -> Values:
+        return self._filtered.of(scalar.expression)
+
+    @cached_property
+    def _filtered(self) -> ColumnValues:
+        """What is known of rows that have passed the conditions on their own stream."""
+        own = [each.expression for each in self.block.predicates if len(self.block.owners(each)) == 1]
+        return ColumnValues(self._types, {}).where(own)
+
+    @cached_property
+    def _types(self) -> dict[str, pa.DataType]:
+        return {column.name: column.type for scan in self.block.scans for column in scan.schema}
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -197,6 +246,30 @@ class _Translation:
             self.found.append((attribute, "<=", codes[-1][1]))
             return True
         return False
+
+    def _is_filled(self, check: Scalar) -> bool:
+        """Whether a CHECK is true, and not NULL, of rows in which one column of it is not NULL.
+
+        A row with NULL keeps it: of `a = b` with NULL in b nothing is known of a, unless no condition lets NULL pass.
+        """
+        if len(check.columns) < 2:
+            return True
+        return all(self._attribute(column(name)) in self.compared for name in check.columns)
+
+    def _note_alternatives(self, predicate: Scalar) -> None:
+        """Notes what conditions joined by OR say of columns: a list, or bounds."""
+        told = ColumnValues(self._types, {}).where([predicate.expression])
+        for name in sorted(predicate.columns):
+            attribute, values = self._attribute(column(name)), told.column(name)
+            # An attribute that is compared is not NULL.
+            if attribute is None or values.nullable:
+                continue
+            kind, listed = self.kinds[attribute], values.listed
+            if kind == "text" and listed and attribute not in self.lists:
+                self.lists[attribute] = tuple(sorted(map(str, listed)))
+            elif kind == "whole" and not values.empty:
+                bounds: tuple[tuple[Operator, int | None], ...] = ((">=", values.low), ("<=", values.high))
+                self.found += [(attribute, op, bound) for op, bound in bounds if bound is not None]
 
     def _attribute(self, node: exp.Expr) -> Attribute | None:
         """The attribute that an expression over one stream is."""
@@ -267,7 +340,13 @@ class _Translation:
         query = SpjQuery(tuple(streams), tuple(dict.fromkeys(comparisons)))
         believed = {scan.stream.name for scan in self.block.scans if scan.stream.checks and self.checks}
         return Translated(
-            query, self.scalars, self.kinds, frozenset(self.compared), values, frozenset(believed)
+            query,
+            self.scalars,
+            self.kinds,
+            frozenset(self.compared),
+            values,
+            frozenset(believed),
+            frozenset(self.shapes),
         )
 
     def _domain(self, attribute: Attribute, values: Mapping[Attribute, tuple[str, ...]]) -> Domain:
@@ -280,8 +359,11 @@ class _Translation:
         match kind:
             case "boolean":
                 return Domain.integers(0, 1)
-            case "whole" if self.types[attribute] == pa.int8():
-                return Domain.integers(-128, 127)
+            case "whole" if attribute in self.shapes:
+                return Domain.integers(self.shapes[attribute].low, self.shapes[attribute].high)
+            case "whole" if by_type(self.types[attribute]).finite:
+                typed = by_type(self.types[attribute])
+                return Domain.integers(typed.low, typed.high)
             case "text" if attribute in self.lists and self._all_listed(attribute):
                 return Domain.integers(0, len(values[attribute]) - 1)
             case "text" | "dense":

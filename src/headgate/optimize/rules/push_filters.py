@@ -4,12 +4,15 @@ Before: `Filter(a > 5, Window([RANGE 1 MINUTE], s))`
 After:  `Window([RANGE 1 MINUTE], Filter(a > 5, s))`
 
 A filter commutes with a time window, because a row's lifetime depends on its own time only. It does not commute
-with a row window: there, other rows decide how long a row stays (Windows document, 2.4).
+with a row window: there, other rows decide how long a row stays (Windows document, 2.4). With PARTITION BY only those
+of its own part do, so a filter on nothing but the partition's columns, which keeps or drops whole parts, goes below.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import pyarrow as pa
 
 from headgate.model.scalar import Scalar, conjunction
 from headgate.plan.nodes import (
@@ -45,6 +48,10 @@ def _place(node: Node, parts: list[Scalar]) -> Node:
             return _place(node.input, split_conjunction(node.predicate) + parts)
         case Window() if node.window.is_time_based:
             return replace(node, input=_place(node.input, parts))
+        case Window() if node.window.partition:
+            below = [part for part in parts if part.columns and part.columns <= _told_apart(node)]
+            above = [part for part in parts if not any(part is each for each in below)]
+            return _above(replace(node, input=_place(node.input, below)), above)
         case Project():
             by_name = {output.name: output.scalar.expression for output in node.outputs}
             return replace(node, input=_place(node.input, [part.replace(by_name.get) for part in parts]))
@@ -70,6 +77,11 @@ def _place(node: Node, parts: list[Scalar]) -> Node:
             above = [part for part in parts if part not in below]
             return _above(replace(node, input=_place(node.input, below)), above)
     return _above(node, parts)
+
+
+def _told_apart(node: Window) -> frozenset[str]:
+    """The columns of a partition in which rows of one part are the same; 0.0 and -0.0 are one part."""
+    return frozenset(name for name in node.window.partition if not pa.types.is_floating(node.type_of(name)))
 
 
 def _above(node: Node, parts: list[Scalar]) -> Node:

@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from headgate.model.batch import BORN, SIGN
+from headgate.model.errors import SetupError
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import OperatorGraph
 from headgate.physical.horizon import horizon
-from headgate.plan.catalog import StreamDef
-from headgate.plan.nodes import Emit
+from headgate.plan.catalog import StreamDef, TableDef
+from headgate.plan.nodes import Emit, TableScan
 from headgate.runtime.local.feed import Feed
 from headgate.runtime.query import QueryState
 from headgate.runtime.sources.kept_promises import KeptPromises
+
+_FIRST = BEGINNING + 1
+"""When the rows of a static table came."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ class LocalRun:
     drain: bool = True
 
     def __post_init__(self) -> None:
+        scans = [node for query in self.queries for node in query.plan.walk() if isinstance(node, TableScan)]
+        for table in {
+            scan.table.name: scan.table for scan in scans if scan.table.name in self.tables
+        }.values():
+            require_static(table, self.tables[table.name])
         self.states = {query.graph.query: QueryState(query.graph) for query in self.queries}
 
     def run(
@@ -114,7 +123,19 @@ class LocalRun:
         )
 
 
+def require_static(table: TableDef, rows: pl.DataFrame | None) -> None:
+    """Raises SetupError if a table that queries take as static has changes; None stands for a stream of them."""
+    if table.changes or (
+        rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()
+    ):
+        return
+    raise SetupError(
+        f"table {table.name} changes, but the query was planned for one that does not",
+        remedy=f"declare {table.name} with changeTime and changeOp, or give its changes before you ask for the query",
+    )
+
+
 def static_table(rows: pl.DataFrame) -> pl.DataFrame:
     """A table that has been as it is since before all time."""
-    first = pl.lit(BEGINNING + 1, dtype=pl.Int64).alias(BORN)
+    first = pl.lit(_FIRST, dtype=pl.Int64).alias(BORN)
     return rows.with_columns(first, pl.lit(1, dtype=pl.Int8).alias(SIGN))

@@ -48,8 +48,8 @@ class LocalWorkspace:
         self.rows[found.name] = static_table(frame_of(data, found.columns))
         return catalog
 
-    def add_table_changes(self, catalog: Catalog, name: str, data: Any, *, time: str, op: str) -> None:
-        """Keeps a table's changes: rows with an instant and "+" or "-"."""
+    def add_table_changes(self, catalog: Catalog, name: str, data: Any, *, time: str, op: str) -> Catalog:
+        """The catalog in which the table changes; its changes, rows with an instant and "+" or "-", are kept."""
         found = catalog.find(name)
         if not isinstance(found, TableDef):
             raise NameResolutionError(f"{name} is not a table", remedy="declare it with CREATE TABLE first")
@@ -57,6 +57,7 @@ class LocalWorkspace:
         columns = [column.name for column in found.columns]
         rows = dated(frame_of(data, changes.stream.columns), changes)
         self.rows[found.name] = rows.select(*columns, BORN, SIGN)
+        return catalog.with_changes(found.name)
 
     def prepare(
         self,

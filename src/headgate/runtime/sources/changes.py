@@ -19,10 +19,10 @@ from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import DataError, DeclarationError
 from headgate.model.schema import Column
 from headgate.model.types import STRING, TIMESTAMP, is_timestamp
-from headgate.plan.catalog import Source, StreamDef, TableDef
+from headgate.plan.catalog import CHANGE_OPTIONS, Source, StreamDef, TableDef
 from headgate.runtime.sources.rejects import shown
 
-_TIME, _OP = "changetime", "changeop"
+_TIME, _OP = CHANGE_OPTIONS
 _INSERTS, _DELETES = ("+", "insert"), ("-", "delete")
 
 

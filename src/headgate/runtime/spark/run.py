@@ -23,6 +23,7 @@ from headgate.physical.edges import Strategy
 from headgate.physical.stages import cut, ways
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
 from headgate.runtime.output import check_free
@@ -93,6 +94,7 @@ def make_stage(
             told[table.name] = declared
         if table.name not in used and table.name not in told:
             used[table.name] = _read_table(table, base, options)
+        require_static(table, None if table.name in told else used[table.name])
     read = [table.name for table in used_tables([ready])]
     streamed = [told[name] for name in read if name in told]
     # All shards hear of a table's changes, which only the first stage reads.

@@ -51,8 +51,10 @@ class SparkWorkspace:
         self.frames[found.name] = data
         return catalog
 
-    def add_table_changes(self, catalog: Catalog, name: str, data: DataFrame, *, time: str, op: str) -> None:
-        """Feeds a declared table by a streaming DataFrame of its changes."""
+    def add_table_changes(
+        self, catalog: Catalog, name: str, data: DataFrame, *, time: str, op: str
+    ) -> Catalog:
+        """The catalog in which a declared table changes, fed by a streaming DataFrame of its changes."""
         found = catalog.find(name)
         if not isinstance(found, TableDef):
             raise NameResolutionError(f"{name} is not a table", remedy="declare it with CREATE TABLE first")
@@ -61,6 +63,7 @@ class SparkWorkspace:
         _require_streaming(data, what)
         require_columns(data, changes.stream, what)
         self.frames[found.name], self.changes[found.name] = data, changes
+        return catalog.with_changes(found.name)
 
     def to_df(
         self,

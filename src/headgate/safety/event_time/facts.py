@@ -40,7 +40,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.normalize import split_conjunction
-from headgate.plan.patterns import Edges, Pattern
+from headgate.plan.patterns import Edges, Pattern, asks_once
 from headgate.safety.event_time.differences import Bound, Differences, Name, close
 from headgate.safety.event_time.linear import (
     DATES,
@@ -133,10 +133,10 @@ class EventTimes:
                 return self._filter(node)
             case Project():
                 return self._project(node)
+            case TableJoin() | SemiJoin() | Negation() if asks_once(node):
+                return self.of(node.left)
             case Join() | SemiJoin():
                 return self._met(node)
-            case TableJoin() if not node.table.retroactive:
-                return self.of(node.left)
             case Negation() if self._only_grows(node.right):
                 return self.of(node.left)
             case Distinct():
