@@ -62,7 +62,7 @@ class OperatorGraph:
     assumes: tuple[Assumption, ...] = ()
     """What must stay true for the state to stay bounded."""
     settles: int = 0
-    """The length of the longest window: what is in windows has its full size after that."""
+    """The longest that a row is kept by windows or by time: what leaves by itself has its full size after that."""
     promises: tuple[Promise, ...] = ()
     """What streams have promised and operators rely on: rows that break it are late."""
     places: Mapping[Node, int] = field(default_factory=dict, repr=False)

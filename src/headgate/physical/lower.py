@@ -92,10 +92,17 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         allowed_unbounded=admitted.allowed_unbounded,
         verdict=admitted.verdict.kind,
         assumes=admitted.verdict.assumes,
-        settles=max((n.window.length or 0 for n in root.walk() if isinstance(n, Window)), default=0),
+        settles=_settles(root, admitted.methods),
         promises=tuple(dict.fromkeys(lowering.promises)),
         places=dict(lowering.places),
     )
+
+
+def _settles(root: Node, methods: Methods) -> int:
+    """After how long what leaves by time has its full size."""
+    windows = [node.window.length or 0 for node in root.walk() if isinstance(node, Window)]
+    retained = [each.length for found in methods.retained.values() for each in found.values()]
+    return max((*windows, *retained, *(each.wait for each in methods.clocks.values())), default=0)
 
 
 def schema_of(node: Node) -> dict[str, pl.DataType]:
