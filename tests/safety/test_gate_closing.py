@@ -29,7 +29,7 @@ def verdict(query: str) -> Verdict:
 
 
 def exists(left: str, right: str, condition: str = "", word: str = "EXISTS") -> str:
-    name, other = left.split()[0], right.split()[0]
+    name, other = left.split(maxsplit=1)[0], right.split(maxsplit=1)[0]
     return f"SELECT {name}.k FROM {left} WHERE {word} (SELECT * FROM {right} WHERE {other}.k = {name}.k{condition})"
 
 
