@@ -72,8 +72,12 @@ def test_answers_are_those_of_the_oracle(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_state_stays_small(seed: int) -> None:
-    """Values are open for a few rounds, so what is kept is that of a few rounds however many there have been."""
+    """Values are open for a few rounds, so what is kept is that of a few rounds however many there have been.
+
+    Closed values that nothing counters are kept for a while, here 25 of them, which may come late in the first half.
+    """
     for query in admitted_queries(1, 100 + seed):
         rows = random_rows(query.streams, Random(seed), rounds=50, per_round=3)
         first, second = peak_rows(query.text(), rows, step=12)
-        assert second <= 1.5 * first + 15, query
+        assert second <= 1.5 * first + 40, query
+        assert second < sum(map(len, rows.values())) / 2
