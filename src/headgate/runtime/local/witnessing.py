@@ -1,4 +1,4 @@
-"""Plays an adversary's rows to the local engine before anybody is told of them: no row, no proof.
+"""Plays an adversary's rows to the local engine before they are shown to anybody.
 
 An adversary claims that any part of its rows may have come, and that the answers to come tell all parts apart. So
 three things are tried, and where one fails nothing is shown:
@@ -26,6 +26,7 @@ import pyarrow as pa
 from headgate.kernels.emit import TIME
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
+from headgate.model.time import DAY, SECOND
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef
@@ -41,15 +42,15 @@ from headgate.safety.stuck_rows import value_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _START_AT = (START - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-SECOND = 1_000_000
-LONGEST = 3_000 * 365 * 86_400 * SECOND
+LONGEST = 3_000 * 365 * DAY
 """The calendar ends; rows that would be played beyond it are not played."""
 PARTS = 4
 TRIAL_SIZES = (64, 24)
 """So many rows are tried out, whatever number is to be shown: of few rows a growing state says little."""
 _UNIQUE = 2_000_003
+"""Where the values begin that stand in the columns of a key that nothing else is said of."""
 _ALLOWANCE = 8
-"""Of so many rows one may be out of order, if its stream allows that many."""
+"""At most one of so many rows may be out of order, however many its stream allows."""
 
 Places = frozenset[int]
 """Which of an adversary's rows have come."""
