@@ -330,7 +330,7 @@ class Query:
         return f"no rows are known that show it for this query: {reason}"
 
     def _witnessed(self, count: int) -> Shown | NotShown:
-        from headgate.runtime.local.witnessing import TRIAL_SIZES, NotShown, Shown, play, try_out
+        from headgate.runtime.local.witnessing import TRIAL_SIZES, NotShown, Shown, play
 
         if self.judged.admitted:
             return NotShown("it is admitted")
@@ -338,9 +338,9 @@ class Query:
         refuted: NotShown | None = None
         for size in TRIAL_SIZES:
             for trial in find_adversaries(self.plan, size):
-                failed = try_out(trial, *stage)
-                if failed is not None:
-                    refuted = refuted or failed
+                tried = play(trial, *stage)
+                if isinstance(tried, NotShown):
+                    refuted = refuted or tried
                     continue
                 for adversary in find_adversaries(self.plan, count):
                     found = play(adversary, *stage) if adversary.resembles(trial) else None

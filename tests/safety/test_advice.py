@@ -232,6 +232,14 @@ def test_an_interval_of_the_join_is_the_length_of_its_windows() -> None:
     assert windows.effect == "only rows of o and p from the last 2 HOURS (the interval of the join) count"
 
 
+def test_an_interval_of_nothing_is_no_length() -> None:
+    query = (
+        "SELECT DISTINCT o.country FROM o, p WHERE p.ts BETWEEN o.paid_at AND o.paid_at + INTERVAL 0 SECONDS"
+    )
+    (windows,) = [fix for fix in order_fixes(query) if fix.kind == "window"]
+    assert windows.edit.splitlines() == ["FROM o [RANGE 10 MINUTES]", "FROM p [RANGE 10 MINUTES]"]
+
+
 def test_a_query_by_the_hour_gets_windows_of_an_hour() -> None:
     query = (
         "SELECT date_trunc('hour', paid_at) AS h, COUNT(*) AS n FROM o GROUP BY date_trunc('hour', paid_at)"

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.door import headgate
 
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
-from headgate.runtime.local.witnessing import Shown, try_out
+from headgate.runtime.local.witnessing import NotShown, Shown, play
 from headgate.safety.adversary import Adversary
 from headgate.session import Session
 
@@ -181,9 +181,19 @@ def test_a_false_claim_is_found_out_when_it_is_played(promises: str, query: str,
         one_size=False,
         reason="",
     )
-    refuted = try_out(claim, session.queries[0].bound, session.queries[0].optimized)
-    assert refuted is not None
+    refuted = play(claim, session.queries[0].bound, session.queries[0].optimized)
+    assert isinstance(refuted, NotShown)
     assert reason in refuted.reason
+
+
+@pytest.mark.parametrize("rows", [4, 100])
+def test_one_row_that_makes_no_difference_is_found_among_many(rows: int) -> None:
+    """Values of the rows depend on how many there are, so a condition may leave out one of few or of many."""
+    session = Session()
+    session.sql(ONE_STREAM.format("", "") + f"SELECT DISTINCT k FROM s WHERE k <> {rows - 1}")
+    played = tuple({"k": number} for number in range(1, rows + 1))
+    claim = Adversary("s", played, tuple((("s", row),) for row in played), one_size=False, reason="")
+    assert isinstance(play(claim, session.queries[0].bound, session.queries[0].optimized), NotShown)
 
 
 def test_a_claim_that_holds_passes() -> None:
@@ -191,7 +201,7 @@ def test_a_claim_that_holds_passes() -> None:
     session.sql(ONE_STREAM.format("", "KEY (v)") + "SELECT DISTINCT k FROM s")
     rows = tuple({"k": number} for number in range(1, 65))
     claim = Adversary("s", rows, tuple((("s", row),) for row in rows), one_size=False, reason="")
-    assert try_out(claim, session.queries[0].bound, session.queries[0].optimized) is None
+    assert isinstance(play(claim, session.queries[0].bound, session.queries[0].optimized), Shown)
 
 
 @pytest.mark.parametrize(("within", "breaks"), [(0, True), (2, True), (40, False)])

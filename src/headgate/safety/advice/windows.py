@@ -124,7 +124,7 @@ def _interval(tree: exp.Expr) -> int | None:
         owners = {column.table for column in condition.find_all(exp.Column)} if condition is not None else ()
         unit = interval.args["unit"].name.upper().removesuffix("S") if interval.args.get("unit") else ""
         amount = interval.this.name if isinstance(interval.this, exp.Literal) else ""
-        if len(owners) > 1 and unit in UNITS and amount.isdecimal():
+        if len(owners) > 1 and unit in UNITS and amount.isdecimal() and int(amount):
             found.append(int(amount) * UNITS[unit])
     return max(found, default=None)
 
