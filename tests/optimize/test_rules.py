@@ -15,6 +15,7 @@ from headgate.optimize.rules.move_negation import move_negation
 from headgate.optimize.rules.prune_columns import prune_columns
 from headgate.optimize.rules.push_distinct import push_distinct
 from headgate.optimize.rules.push_filters import push_filters
+from headgate.optimize.rules.reduce_by_table import reduce_by_table
 from headgate.optimize.rules.remember_values import remember_values
 
 
@@ -410,7 +411,7 @@ def test_distinct_is_pushed_below_a_join() -> None:
 
 def test_the_rules_have_one_visible_order() -> None:
     assert (drop_covered, push_filters, drop_contradictions, drop_distinct, prune_columns) == RULES
-    assert (move_negation, push_distinct, remember_values) == ALTERNATIVES
+    assert (move_negation, push_distinct, remember_values, reduce_by_table) == ALTERNATIVES
 
 
 def test_alternatives_are_different_and_few() -> None:

@@ -14,6 +14,7 @@ from headgate.optimize.rules.move_negation import move_negation
 from headgate.optimize.rules.prune_columns import prune_columns
 from headgate.optimize.rules.push_distinct import push_distinct
 from headgate.optimize.rules.push_filters import push_filters
+from headgate.optimize.rules.reduce_by_table import reduce_by_table
 from headgate.optimize.rules.remember_values import remember_values
 from headgate.optimize.state import StateChoice, choose_state
 from headgate.optimize.statistics import Statistics
@@ -30,7 +31,12 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 )
 """Applied once each, in this order; none of them ever makes a plan worse."""
 
-ALTERNATIVES: tuple[Callable[[Node], Iterator[Node]], ...] = (move_negation, push_distinct, remember_values)
+ALTERNATIVES: tuple[Callable[[Node], Iterator[Node]], ...] = (
+    move_negation,
+    push_distinct,
+    remember_values,
+    reduce_by_table,
+)
 """Each yields plans that answer the same and may be cheaper or dearer: cost decides."""
 
 MOST_ALTERNATIVES = 32
