@@ -1,91 +1,116 @@
 """Covering: which tests run which lines, gathered once and kept in a folder that git ignores.
 
-The tests of a file are run with a tracer that looks at the packages that are changed, and only at the first calls of
-a function within a test: by then its lines are known. What was gathered for a file of tests holds until that file
-changes; lines that have moved since are found again by comparing the texts.
+The tests of a file are run with the code so changed, while it is imported, that each statement of a function notes
+its line first; the libraries run as ever. What was gathered for a file of tests holds until that file changes; lines
+that have moved since are found again by comparing the texts.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hashlib
+import importlib.abc
+import importlib.machinery
 import json
 import os
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".mutants"
-CALLS_LOOKED_AT = 20
+_NOTE = "_note_line"
 _ENDS_AT = "HEADGATE_COVERING_FILE"
 
 Lines = dict[str, set[int]]
 
 
-class Tracer:
-    """The lines of some files that run while it is on."""
+class Noting(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports the modules of some folders so that they note which lines run."""
 
-    def __init__(self, folders: Iterable[str]) -> None:
+    def __init__(self, folders: Iterable[Path]) -> None:
         self.folders = tuple(folders)
-        self.calls: Counter[CodeType] = Counter()
-        self.lines: defaultdict[CodeType, set[int]] = defaultdict(set)
-        self.known: dict[CodeType, bool] = {}
+        self.lines: dict[str, set[int]] = {}
 
-    def __call__(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
-        code = frame.f_code
-        looked_at = self.known.get(code)
-        if looked_at is None:
-            looked_at = self.known[code] = code.co_filename.startswith(self.folders)
-        if not looked_at or self.calls[code] >= CALLS_LOOKED_AT:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.origin is None or Path(spec.origin).suffix != ".py":
             return None
-        self.calls[code] += 1
-        add = self.lines[code].add
-        add(frame.f_lineno)
+        origin = Path(spec.origin)
+        if any(origin == folder or folder in origin.parents for folder in self.folders):
+            spec.loader = self
+            return spec
+        return None
 
-        def line(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
-            add(frame.f_lineno)
-            return line
-
-        return line
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None
+        assert spec.origin is not None
+        path = Path(spec.origin)
+        lines = self.lines.setdefault(os.path.relpath(path, ROOT), set())
+        module.__dict__[_NOTE] = lines.add
+        exec(compile(noting(path.read_bytes()), str(path), "exec"), module.__dict__)
 
     def taken(self) -> Lines:
         """What ran since it was last asked, by path."""
-        found: Lines = {}
-        for code, lines in self.lines.items():
-            found.setdefault(os.path.relpath(code.co_filename, ROOT), set()).update(lines)
-        self.calls.clear()
-        self.lines.clear()
+        found = {path: set(lines) for path, lines in self.lines.items() if lines}
+        for lines in self.lines.values():
+            lines.clear()
         return found
+
+
+def noting(source: bytes) -> ast.Module:
+    """The code with a note of its line before each statement of a function."""
+    tree = ast.parse(source)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.stmt) and not hasattr(node, "noted"):
+                    node.noted = True  # type: ignore[attr-defined]
+            for holder in ast.walk(function):
+                for name in ("body", "orelse", "finalbody"):
+                    held = getattr(holder, name, None)
+                    if isinstance(held, list):
+                        setattr(holder, name, [each for node in held for each in _noted(node)])
+    return ast.fix_missing_locations(tree)
+
+
+def _noted(node: ast.stmt) -> Iterator[ast.stmt]:
+    if getattr(node, "noted", False):
+        node.noted = False  # type: ignore[attr-defined]
+        call = ast.Call(ast.Name(_NOTE, ast.Load()), [ast.Constant(node.lineno)], [])
+        yield ast.copy_location(ast.Expr(call), node)
+    yield node
 
 
 class Plugin:
     """Writes what each test ran, and how long it took, to the file that the environment names."""
 
-    def __init__(self, folders: Iterable[str]) -> None:
-        self.tracer = Tracer(folders)
+    def __init__(self, noting: Noting) -> None:
+        self.noting = noting
         self.tests: dict[str, dict[str, Any]] = {}
         self.failed: set[str] = set()
         """Tests that fail without a change tell nothing."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self.tracer.taken()
+        self.noting.taken()
         began = time.perf_counter()
-        sys.settrace(self.tracer)
         try:
             return (yield)
         finally:
-            sys.settrace(None)
-            lines = {path: sorted(each) for path, each in self.tracer.taken().items()}
+            lines = {path: sorted(each) for path, each in self.noting.taken().items()}
             if item.nodeid not in self.failed:
                 self.tests[item.nodeid] = {"seconds": time.perf_counter() - began, "lines": lines}
 
@@ -163,11 +188,11 @@ def _moved(text: str, path: Path) -> dict[int, int]:
 
 
 def main(file: str, *folders: str) -> None:
-    """Runs the tests of one file with the tracer."""
-    code = pytest.main(
-        [file, "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci"],
-        plugins=[Plugin(str(ROOT / each) for each in folders)],
-    )
+    """Runs the tests of one file and writes down what they run."""
+    noting = Noting(ROOT / each for each in folders)
+    sys.meta_path.insert(0, noting)
+    words = [file, "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
+    code = pytest.main(words, plugins=[Plugin(noting)])
     raise SystemExit(code)
 
 

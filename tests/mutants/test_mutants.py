@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
 import pytest
 import yaml
 from tests.mutants.__main__ import EQUIVALENT
-from tests.mutants.covering import Tracer
+from tests.mutants.covering import noting
 from tests.mutants.operators import mutants
 
 
@@ -67,23 +67,21 @@ def test_a_change_knows_its_function_and_its_statement() -> None:
     assert (inside.function, inside.line, inside.statement) == ("C.f", 5, 4)
 
 
-def test_the_tracer_finds_the_lines_that_run() -> None:
-    def chosen(flag: bool) -> int:
-        if flag:
-            return 1
-        return 2
-
-    tracer = Tracer([__file__])
-    before = sys.gettrace()
-    sys.settrace(tracer)
-    try:
-        chosen(flag=False)
-    finally:
-        sys.settrace(before)
-    first = chosen.__code__.co_firstlineno
-    (lines,) = tracer.taken().values()
-    assert {first + 1, first + 3} <= lines
-    assert first + 2 not in lines
+def test_code_notes_the_lines_that_run() -> None:
+    source = b"""def chosen(flag):
+    if flag:
+        return 1
+    elif flag is None:
+        return [
+            2,
+        ]
+    return 3
+"""
+    lines: set[int] = set()
+    names: dict[str, Any] = {"_note_line": lines.add}
+    exec(compile(noting(source), "m.py", "exec"), names)
+    assert names["chosen"](None) == [2]
+    assert lines == {2, 4, 5}
 
 
 def test_every_equivalent_change_has_a_reason() -> None:

@@ -26,7 +26,7 @@ from tests.mutants.operators import Mutant
 
 LIBRARIES = ("duckdb", "hypothesis", "networkx", "numpy", "polars", "pyarrow", "sqlglot", "yaml")
 FACTOR = 8
-"""A change makes tests run for ever if they take so many times what they took while they were traced."""
+"""A change makes tests run for ever if they take so many times what they took while lines were noted."""
 
 
 class Outcome(Enum):
@@ -105,12 +105,10 @@ def _control(changes: Sequence[Mutant], covering: Covering, limit: float) -> Non
 
 
 def _chosen(covering: Covering, mutant: Mutant, limit: float) -> list[str]:
-    """The tests that run the line of a change, as many as take so long; all of its module if it runs at import."""
-    lines = range(mutant.line, mutant.statement - 1, -1) if mutant.statement else (0,)
-    tests = next((found for line in lines if (found := covering.of(mutant.path, line))), [])
+    """The tests that run the statement of a change, as many as take so long; of its module if it runs at import."""
     chosen: list[str] = []
     seconds = 0.0
-    for test in tests:
+    for test in covering.of(mutant.path, mutant.statement):
         if chosen and seconds + covering.seconds[test] > limit:
             continue
         chosen.append(test)
