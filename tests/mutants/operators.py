@@ -159,8 +159,8 @@ def _changed(node: ast.expr | ast.stmt, returns: str) -> Iterator[ast.AST]:
             yield node.operand
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
-        case ast.Constant(value=int()):
-            yield ast.Constant(node.value + 1)
+        case ast.Constant(value=int(number)):
+            yield ast.Constant(number + 1)
         case ast.Call():
             yield from _changed_call(node)
         case ast.IfExp():

@@ -24,7 +24,7 @@ import pytest
 from tests.mutants.covering import ROOT, Covering
 from tests.mutants.operators import Mutant
 
-LIBRARIES = ("duckdb", "hypothesis", "networkx", "numpy", "polars", "pyarrow", "sqlglot", "yaml")
+LIBRARIES = ("duckdb", "networkx", "numpy", "polars", "pyarrow", "sqlglot", "yaml")
 FACTOR = 8
 """A change makes tests run for ever if they take so many times what they took while lines were noted."""
 
