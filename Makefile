@@ -14,14 +14,16 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PROFILE ?= default
 # How long `make soak` takes.
 MINUTES ?= 30
+# How many changes `make test-mutants` tries, chosen at random; all of them (hours) if it is empty.
+SAMPLE ?= 200
 # More words for pytest: make test ARGS='tests/kernels -k join'
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-long test-faults test-services soak check format clean
+.PHONY: help setup demo test test-spark test-long test-faults test-services test-mutants soak check format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv and install headgate into it, with everything for development
 
@@ -51,6 +53,9 @@ test-services: $(STAMP) ## run the tests against a real PostgreSQL and Kafka, wh
 	fi
 	$(PY) -m pytest -m services tests/services $(ARGS)
 
+test-mutants: $(STAMP) ## change the code of kernels, gate and shard on purpose: which changes does no test notice?
+	@$(PY) -m tests.mutants --jobs 2 $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
+
 soak: $(STAMP) ## follow files on Spark for MINUTES (30): do memory and state stay flat?
 	@$(BIN)/headgate soak --minutes $(MINUTES)
 
@@ -65,7 +70,7 @@ format: $(STAMP) ## format the code and repair the lints that can be repaired
 	$(PY) -m ruff format .
 
 clean: ## remove caches and build products, but not .venv
-	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .mutants
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml

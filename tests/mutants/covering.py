@@ -1,0 +1,200 @@
+"""Covering: which tests run which lines, gathered once and kept in a folder that git ignores.
+
+The tests of a file are run with the code so changed, while it is imported, that each statement of a function notes
+its line first; the libraries run as ever. What was gathered for a file of tests holds until that file changes; lines
+that have moved since are found again by comparing the texts.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".mutants"
+_NOTE = "_note_line"
+_ENDS_AT = "HEADGATE_COVERING_FILE"
+
+Lines = dict[str, set[int]]
+
+
+class Noting(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports the modules of some folders so that they note which lines run."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.folders = tuple(folders)
+        self.lines: dict[str, set[int]] = {}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.origin is None or Path(spec.origin).suffix != ".py":
+            return None
+        origin = Path(spec.origin)
+        if any(origin == folder or folder in origin.parents for folder in self.folders):
+            spec.loader = self
+            return spec
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None
+        assert spec.origin is not None
+        path = Path(spec.origin)
+        lines = self.lines.setdefault(os.path.relpath(path, ROOT), set())
+        module.__dict__[_NOTE] = lines.add
+        exec(compile(noting(path.read_bytes()), str(path), "exec"), module.__dict__)
+
+    def taken(self) -> Lines:
+        """What ran since it was last asked, by path."""
+        found = {path: set(lines) for path, lines in self.lines.items() if lines}
+        for lines in self.lines.values():
+            lines.clear()
+        return found
+
+
+def noting(source: bytes) -> ast.Module:
+    """The code with a note of its line before each statement of a function."""
+    tree = ast.parse(source)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.stmt) and not hasattr(node, "noted"):
+                    node.noted = True  # type: ignore[attr-defined]
+            for holder in ast.walk(function):
+                for name in ("body", "orelse", "finalbody"):
+                    held = getattr(holder, name, None)
+                    if isinstance(held, list):
+                        setattr(holder, name, [each for node in held for each in _noted(node)])
+    return ast.fix_missing_locations(tree)
+
+
+def _noted(node: ast.stmt) -> Iterator[ast.stmt]:
+    if getattr(node, "noted", False):
+        node.noted = False  # type: ignore[attr-defined]
+        call = ast.Call(ast.Name(_NOTE, ast.Load()), [ast.Constant(node.lineno)], [])
+        yield ast.copy_location(ast.Expr(call), node)
+    yield node
+
+
+class Plugin:
+    """Writes what each test ran, and how long it took, to the file that the environment names."""
+
+    def __init__(self, noting: Noting) -> None:
+        self.noting = noting
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.failed: set[str] = set()
+        """Tests that fail without a change tell nothing."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self.noting.taken()
+        began = time.perf_counter()
+        try:
+            return (yield)
+        finally:
+            lines = {path: sorted(each) for path, each in self.noting.taken().items()}
+            if item.nodeid not in self.failed:
+                self.tests[item.nodeid] = {"seconds": time.perf_counter() - began, "lines": lines}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        Path(os.environ[_ENDS_AT]).write_text(json.dumps(self.tests))
+
+
+@dataclass
+class Covering:
+    """For each line of the code the tests that run it, for line 0 of a file those that run any; their seconds."""
+
+    tests: defaultdict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
+    seconds: dict[str, float] = field(default_factory=dict)
+    breadth: Counter[str] = field(default_factory=Counter)
+    """How many lines a test runs: the fewer, the more it is about each."""
+
+    def of(self, path: str, line: int) -> list[str]:
+        """The tests that run a line, first those most likely to notice a change: quick ones about little else."""
+        return sorted(
+            self.tests[path, line], key=lambda test: self.breadth[test] * (0.05 + self.seconds[test])
+        )
+
+
+def gather(files: Iterable[str], folders: Iterable[str], say: Callable[[str], None]) -> Covering:
+    """The covering of files of tests; what is not known yet is gathered now."""
+    CACHE.mkdir(exist_ok=True)
+    found = Covering()
+    for file in files:
+        entry = CACHE / f"{file.replace('/', '+')}.json"
+        stamp = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+        known = json.loads(entry.read_text()) if entry.exists() else {}
+        if known.get("stamp") != stamp:
+            say(f"gathering what {file} runs")
+            known = {"stamp": stamp, "tests": _run(file, folders)}
+            paths = {path for test in known["tests"].values() for path in test["lines"]}
+            known["sources"] = {path: (ROOT / path).read_text() for path in sorted(paths)}
+            entry.write_text(json.dumps(known))
+        moved = {path: _moved(text, ROOT / path) for path, text in known["sources"].items()}
+        for test, about in known["tests"].items():
+            found.seconds[test] = about["seconds"]
+            for path, lines in about["lines"].items():
+                found.breadth[test] += len(lines)
+                found.tests[path, 0].append(test)
+                for line in lines:
+                    if (now := moved[path].get(line)) is not None:
+                        found.tests[path, now].append(test)
+    return found
+
+
+def _run(file: str, folders: Iterable[str]) -> dict[str, Any]:
+    into = CACHE / f"latest-{os.getpid()}.tmp"
+    into.unlink(missing_ok=True)
+    environment = {**os.environ, _ENDS_AT: str(into)}
+    subprocess.run(
+        [sys.executable, "-m", "tests.mutants.covering", file, *folders],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
+    tests: dict[str, Any] = json.loads(into.read_text()) if into.exists() else {}
+    into.unlink(missing_ok=True)
+    return tests
+
+
+def _moved(text: str, path: Path) -> dict[int, int]:
+    """For the lines of an older text, where they are now."""
+    old, new = text.splitlines(), path.read_text().splitlines() if path.exists() else []
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return {a + n + 1: b + n + 1 for a, b, size in blocks for n in range(size)}
+
+
+def main(file: str, *folders: str) -> None:
+    """Runs the tests of one file and writes down what they run."""
+    noting = Noting(ROOT / each for each in folders)
+    sys.meta_path.insert(0, noting)
+    words = [file, "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
+    code = pytest.main(words, plugins=[Plugin(noting)])
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
