@@ -38,7 +38,8 @@ from headgate.plan.patterns import label
 from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
-from headgate.safety.gate import admit, examine
+from headgate.safety.examine import examine
+from headgate.safety.gate import admit
 from headgate.safety.join_graph import join_graphs
 from headgate.safety.join_plans import JoinPlans, join_plans
 from headgate.safety.punctuation.plans import Cost

@@ -22,9 +22,10 @@ from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
 from headgate.safety.bounded_values import ValuesMethod
+from headgate.safety.deaths import announces_deaths, is_aggregate
 from headgate.safety.event_time.closing import ClockClosing
-from headgate.safety.gate import Methods, announces_deaths, is_aggregate
 from headgate.safety.group_closing import GroupClosing
+from headgate.safety.methods import Methods
 from headgate.safety.purging import Chain, Closing, JoinPurge
 from headgate.safety.value_limit import value_limit
 

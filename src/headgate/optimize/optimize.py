@@ -20,7 +20,7 @@ from headgate.optimize.state import StateChoice, choose_state
 from headgate.optimize.statistics import Statistics
 from headgate.plan.nodes import Emit, Node
 from headgate.plan.patterns import Edges, label
-from headgate.safety.gate import Judgement, examine
+from headgate.safety.examine import Judgement, examine
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     drop_covered,

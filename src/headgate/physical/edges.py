@@ -11,7 +11,7 @@ from headgate.kernels.window import Announce
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.plan.nodes import Node, TableJoin, Window
 from headgate.plan.patterns import Edge, Pattern
-from headgate.safety.gate import Methods
+from headgate.safety.methods import Methods
 
 Strategy = Literal["UPA", "NT", "DIRECT"]
 """UPA follows update patterns; NT sends every death as an ending; DIRECT scans its state for deaths."""

@@ -65,8 +65,9 @@ from headgate.plan.panes import common_slide, grouped_in_panes
 from headgate.plan.patterns import Pattern, asks_once, is_static
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.event_time.closing import ClockClosing
-from headgate.safety.gate import AdmittedPlan, Methods
+from headgate.safety.gate import AdmittedPlan
 from headgate.safety.group_closing import GroupClosing
+from headgate.safety.methods import Methods
 from headgate.safety.promise import Promise, checks_of
 from headgate.safety.purging import Closing
 

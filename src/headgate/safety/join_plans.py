@@ -14,7 +14,7 @@ from typing import Any
 
 from headgate.plan.nodes import Emit, Join
 from headgate.plan.patterns import Edges, label
-from headgate.safety.gate import Methods
+from headgate.safety.methods import Methods
 from headgate.safety.promise import Promise, promises_of
 from headgate.safety.punctuation import plans
 from headgate.safety.punctuation.plans import Cost, every_plan, survey, unsafe_joins

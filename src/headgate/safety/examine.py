@@ -1,0 +1,272 @@
+"""Examine: the verdict on every state of a plan, and the methods by which operators stay within it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from headgate.plan.nodes import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Emit,
+    Filter,
+    Join,
+    Negation,
+    Node,
+    Project,
+    SemiJoin,
+    StreamScan,
+    TableJoin,
+    Window,
+)
+from headgate.plan.patterns import Edges, Pattern, asks_once, label
+from headgate.safety.assumption import FEW, Assumption, all_streams_go_on, few_values_come
+from headgate.safety.bounded_values import ValuesMethod, judge_join
+from headgate.safety.deaths import announces_deaths, is_aggregate
+from headgate.safety.event_time.retention import Retention, retentions
+from headgate.safety.existence_closing import ExistencePurge, close_existence
+from headgate.safety.extent import Extents, Retained, measure
+from headgate.safety.group_closing import close_copies
+from headgate.safety.group_states import GroupStates
+from headgate.safety.kept_state import kept_state, stream_of
+from headgate.safety.methods import Methods
+from headgate.safety.purging import JoinPurge, study
+from headgate.safety.value_limit import value_limit
+from headgate.safety.verdict import Cause, StateVerdict, Verdict
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a plan, and how its states are kept within it."""
+
+    verdict: Verdict
+    methods: Methods
+
+
+def examine(query: str, plan: Emit) -> Judgement:
+    """The verdict on every state of a normalized plan, and the methods that it counts on."""
+    edges = label(plan)
+    nodes = list(plan.walk())
+    purges = {node: study(node, edges) for node in nodes if isinstance(node, Join)}
+    matching = {
+        node: close_existence(node, edges) for node in nodes if isinstance(node, (SemiJoin, Negation))
+    }
+    retained: Retained = {node: retentions(node, edges) for node in (*purges, *matching)}
+    extents = measure(plan, edges, purges, matching, retained)
+    judge_ = _Judge(edges, extents, purges, matching, retained, dict(_consumers(plan)))
+    states = [state for node in plan.walk() for state in judge_.states(node)]
+    return Judgement(Verdict(query, tuple(states), shape_of(plan), _waits(plan)), judge_.methods)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    edges: Edges
+    extents: Extents
+    purges: Mapping[Join, JoinPurge]
+    matching: Mapping[SemiJoin | Negation, ExistencePurge]
+    retained: Retained
+    consumers: Mapping[Join, tuple[Node | None, Node]]
+    methods: Methods = field(default_factory=Methods)
+
+    @cached_property
+    def _groups(self) -> GroupStates:
+        return GroupStates(self.edges, self.extents, self.methods)
+
+    def states(self, node: Node) -> Iterator[StateVerdict]:
+        """The verdict on each state of one operator."""
+        match node:
+            case Join():
+                yield from self._join(node)
+            case TableJoin():
+                if not asks_once(node):
+                    yield kept_state(self.extents, self.methods, "join", node.left)
+                yield kept_state(self.extents, self.methods, "join", node.right)
+            case SemiJoin() | Negation() if asks_once(node):
+                yield kept_state(
+                    self.extents,
+                    self.methods,
+                    "semijoin" if isinstance(node, SemiJoin) else "negation",
+                    node.right,
+                )
+            case SemiJoin() | Negation():
+                yield from self._existence(node)
+            case Difference():
+                yield from self._difference(node)
+            case Distinct():
+                yield self._groups.distinct(node)
+            case Aggregate():
+                yield from self._groups.aggregate(node)
+            case Window() if node.window.kind == "ROWS":
+                yield kept_state(self.extents, self.methods, "window", node)
+            case Emit(kind="RSTREAM") if self.edges[node.input].internal:
+                reason = "rows of INTERNAL windows stay in the answer, and RSTREAM lists all of it again"
+                yield StateVerdict("rstream", stream_of(node), Cause.NONE, reason)
+            case Emit() if self._keeps_answer(node):
+                yield kept_state(self.extents, self.methods, node.kind.lower(), node.input)
+
+    def _join(self, node: Join) -> Iterator[StateVerdict]:
+        purge, retained = self.purges[node], self._retained(node)
+        open_members = [
+            n for n, each in enumerate(node.members) if n not in retained and not self.extents[each].bounded
+        ]
+        failure = ""
+        if any(number not in purge.chains for number in open_members):
+            found = judge_join(node, *self.consumers[node])
+            if found.method is not None:
+                self.methods.values[node] = found.method
+                self.methods.checks.update(found.method.translated.checks)
+                yield from self._synopses(node, found.method)
+                return
+            failure = found.reason
+        if retained:
+            self.methods.retained[node] = retained
+        for number, member in enumerate(node.members):
+            chain = purge.chains.get(number)
+            if self.extents[member].bounded:
+                yield kept_state(self.extents, self.methods, "join", member)
+            elif number in retained:
+                yield self._timed("join", member, retained[number])
+            elif chain is not None:
+                cause = Cause(chain.cause)
+                yield StateVerdict("join", stream_of(member), cause, chain.reason, chain.assumes)
+            else:
+                reasons = [self.extents[member].reason, purge.stuck.get(number, ""), failure]
+                said = "; ".join(reason for reason in reasons if reason)
+                yield StateVerdict("join", stream_of(member), Cause.NONE, said)
+        if any(number in purge.chains for number in open_members):
+            self.methods.joins[node] = purge.only(open_members)
+            yield from _closed_values(node.members, purge)
+
+    def _existence(self, node: SemiJoin | Negation) -> Iterator[StateVerdict]:
+        name = "semijoin" if isinstance(node, SemiJoin) else "negation"
+        found = self.matching[node]
+        chains, stuck, retained = found.purge.chains, found.purge.stuck, self._retained(node)
+        open_sides = [
+            number
+            for number, each in enumerate(node.inputs)
+            if number not in retained and not self.extents[each].bounded
+        ]
+        if retained:
+            self.methods.retained[node] = retained
+        for number, side in enumerate(node.inputs):
+            if number in retained:
+                yield self._timed(name, side, retained[number])
+            elif number not in open_sides:
+                yield kept_state(self.extents, self.methods, name, side)
+            elif number in chains:
+                chain = chains[number]
+                yield StateVerdict(name, stream_of(side), Cause(chain.cause), chain.reason, chain.assumes)
+            else:
+                said = "; ".join(part for part in (self.extents[side].reason, stuck.get(number, "")) if part)
+                yield StateVerdict(name, stream_of(side), Cause.NONE, said)
+        if any(number in chains for number in open_sides):
+            self.methods.existence[node] = replace(found, purge=found.purge.only(open_sides))
+            yield from _closed_values(node.inputs, found.purge)
+
+    def _timed(self, operator: str, node: Node, retention: Retention) -> StateVerdict:
+        self.methods.checks.update(retention.checks)
+        return StateVerdict(operator, stream_of(node), Cause.TIME, retention.reason)
+
+    def _retained(self, node: Join | SemiJoin | Negation) -> Mapping[int, Retention]:
+        """The inputs without a bound that time lets go.
+
+        None of them where another input can end rows, unless it is a join's and has a bound: a join remembers its
+        results then, to be ended, and without a bound nothing would end them all.
+        """
+        ends = any(
+            max(self.edges[each].pattern, self.edges[each].expiry) == Pattern.STR
+            and not (isinstance(node, Join) and self.extents[each].bounded)
+            for each in node.inputs
+        )
+        found = self.retained[node]
+        return {n: each for n, each in found.items() if not ends and not self.extents[node.inputs[n]].bounded}
+
+    def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
+        how = {
+            "counted": "of rows that are equal for every result, one and their number are kept",
+            "summed": "of rows that are equal for every result, one, their number and their sums are kept",
+            "representatives": "of rows that are alike for every result, the one that meets most is kept",
+        }[method.form]
+        for number, member in enumerate(node.members):
+            name, size = stream_of(member), self._kept_rows(member, number, method)
+            rows = "one row stands" if size == 1 else f"at most {size:,} rows stand"
+            reason = f"{rows} for all of {name}: {how}"
+            columns = tuple(str(cut.attribute) for cut in method.synopses[number].cuts)
+            assumes = () if size <= FEW else (few_values_come(columns, size),)
+            yield StateVerdict("join", name, Cause.VALUES, reason, assumes)
+
+    def _kept_rows(self, member: Node, number: int, method: ValuesMethod) -> int:
+        """How many rows stand for a member: as many as there are buckets, or fewer if few values come to it."""
+        size = method.size(number)
+        scalars = [method.expressions[each] for each in method.synopses[number].attributes]
+        columns = tuple(each.expression.name for each in scalars if each.is_column)
+        if size <= FEW or len(columns) < len(scalars):
+            return size
+        found = value_limit(member, columns)
+        if found is None or found.tables or found.checks:
+            return size
+        return min(
+            size, found.count * (1 if method.form != "representatives" else max(2, len(method.extremes)))
+        )
+
+    def _difference(self, node: Difference) -> Iterator[StateVerdict]:
+        open_ = any(not self.extents[each].bounded for each in node.inputs)
+        closing = close_copies(node, self.edges) if open_ else None
+        if closing is not None:
+            self.methods.groups[node] = closing
+        for each in node.inputs:
+            if closing is None:
+                yield kept_state(self.extents, self.methods, "negation", each)
+            else:
+                cause = Cause(closing.cause)
+                yield StateVerdict("negation", stream_of(each), cause, closing.reason, closing.assumes)
+
+    def _keeps_answer(self, node: Emit) -> bool:
+        """Whether the rows of an answer are remembered: all of them, or those whose death was announced."""
+        if node.kind == "WSTREAM":
+            return False
+        if node.kind == "RSTREAM":
+            return True
+        if self.edges[node.input].pattern == Pattern.MON or is_aggregate(node.input):
+            return False
+        return announces_deaths(node.input, self.edges)
+
+
+def _waits(plan: Emit) -> tuple[Assumption, ...]:
+    """What must stay true for rows not to wait for ever before the first operator.
+
+    Rows wait until every stream has come to their time, for the answer at an instant needs the rows of all.
+    """
+    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
+    names = tuple(dict.fromkeys(scan.stream.name for scan in scans))
+    return (all_streams_go_on(names),) if len(names) > 1 else ()
+
+
+def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:
+    """For each join, what reads its block and the top of the block: filters and projections above the join."""
+    parents = {child: node for node in plan.walk() for child in node.inputs}
+    for node in plan.walk():
+        if isinstance(node, Join):
+            top: Node = node
+            while isinstance(parents[top], (Filter, Project)):
+                top = parents[top]
+            yield node, (parents[top], top)
+
+
+def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVerdict]:
+    """The verdicts on the closed values that an operator remembers."""
+    for forgetting in purge.forgetting:
+        closing = purge.closings[forgetting.closing]
+        name = stream_of(inputs[closing.member])
+        cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
+        yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+
+
+def shape_of(plan: Emit) -> str:
+    """How the plan joins: `mjoin`, all inputs of a join at once; `tree`, joins over joins; `single`, not at all."""
+    joins = [node for node in plan.walk() if isinstance(node, (Join, TableJoin))]
+    if not joins:
+        return "single"
+    return "mjoin" if len(joins) == 1 else "tree"
