@@ -324,30 +324,34 @@ class Query:
     @property
     def no_witness(self) -> str:
         """Why a refused query has no witness, in words."""
-        from headgate.runtime.local.witnessing import NotShown
+        from headgate.runtime.local.witnessing import LEAST_ROWS, NotShown
 
-        found = self._witnessed(1)
-        reason = found.reason if isinstance(found, NotShown) else "there are too many rows to play"
+        found = self._witnessed(LEAST_ROWS)
+        reason = (
+            found.reason
+            if isinstance(found, NotShown)
+            else "the rows that would show it are too many to play"
+        )
         return f"no rows are known that show it for this query: {reason}"
 
     def _witnessed(self, count: int) -> Shown | NotShown:
-        from headgate.runtime.local.witnessing import TRIAL_SIZES, NotShown, Shown, play
+        from headgate.runtime.local.witnessing import LEAST_ROWS, NotShown, Shown, play
 
         if self.judged.admitted:
             return NotShown("it is admitted")
-        stage = (self.bound, self.optimized)
         refuted: NotShown | None = None
-        for size in TRIAL_SIZES:
-            for trial in find_adversaries(self.plan, size):
-                tried = play(trial, *stage)
-                if isinstance(tried, NotShown):
-                    refuted = refuted or tried
-                    continue
-                for adversary in find_adversaries(self.plan, count):
-                    found = play(adversary, *stage) if adversary.resembles(trial) else None
-                    if isinstance(found, Shown):
-                        return found
-                    refuted = refuted or found
+        for trial in find_adversaries(self.plan, max(count, LEAST_ROWS)):
+            found = play(trial, self.bound, self.optimized)
+            if isinstance(found, Shown) and count < LEAST_ROWS:
+                fewer = [each for each in find_adversaries(self.plan, count) if each.resembles(trial)]
+                found = (
+                    play(fewer[0], self.bound, self.optimized)
+                    if fewer
+                    else NotShown("there are too few rows")
+                )
+            if isinstance(found, Shown):
+                return found
+            refuted = refuted or found
         return refuted or NotShown(why_none(self.plan))
 
     @cached_property

@@ -45,8 +45,10 @@ _START_AT = (START - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds
 LONGEST = 3_000 * 365 * DAY
 """The calendar ends; rows that would be played beyond it are not played."""
 PARTS = 4
-TRIAL_SIZES = (64, 24)
-"""So many rows are tried out, whatever number is to be shown: of few rows a growing state says little."""
+LEAST_ROWS = 24
+"""So many rows are played where fewer are to be shown: of few rows a growing state says little."""
+_AT_ONCE = 64
+"""So many probes are played at once: all answers to very many would be very many."""
 _UNIQUE = 2_000_003
 """Where the values begin that stand in the columns of a key that nothing else is said of."""
 _ALLOWANCE = 8
@@ -107,7 +109,7 @@ def play(adversary: Adversary, query: BoundQuery, optimized: Optimized) -> Shown
     try:
         played = _Played(adversary, query, optimized)
         refuted = played.breach() or played.indifference()
-        if refuted is None and len(adversary.rows) >= min(TRIAL_SIZES):
+        if refuted is None and len(adversary.rows) >= LEAST_ROWS:
             refuted = played.stagnation()
         return refuted or Shown(adversary, played.growth, played.frames, played.parquet)
     except _UNPLAYABLE:
@@ -136,8 +138,7 @@ class _Played:
             broken = broken_promise(self._streams, rows, allowance=count // _ALLOWANCE)
             if broken is not None:
                 return NotShown(f"the rows that would show it break a promise: {broken}")
-        # Answers to all of very many probes would be very many.
-        played = range(asking) if count <= max(TRIAL_SIZES) else some
+        played = range(asking) if count <= _AT_ONCE else some
         late = self._run(self._chosen(every, played), drain=True)[1].late_rows
         return NotShown("the rows that would show it come late or break a promise") if late else None
 
@@ -159,11 +160,11 @@ class _Played:
         """
         hidden: list[int] = []
         count = len(self.adversary.probes)
-        for start in range(0, count, max(TRIAL_SIZES)):
-            some = range(start, min(count, start + max(TRIAL_SIZES)))
+        for start in range(0, count, _AT_ONCE):
+            some = range(start, min(count, start + _AT_ONCE))
             every, none = self._answers(frozenset(some), some), self._answers(frozenset(), some)
             hidden += [probe for probe in some if every.get(probe) == none.get(probe)]
-        chosen = hidden[:: 1 + len(hidden) // (2 * max(TRIAL_SIZES))]
+        chosen = hidden[:: 1 + len(hidden) // (2 * _AT_ONCE)]
         return all(
             self._answers(frozenset([probe]), [probe]) != self._answers(frozenset(), [probe])
             for probe in chosen
