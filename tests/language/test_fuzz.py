@@ -113,9 +113,6 @@ NESTED = {
     "NOT": "SELECT a FROM s WHERE " + "NOT " * DEEP + "f",
     "minus": "SELECT " + "- " * DEEP + "a FROM s",
     "a sum": "SELECT " + " + ".join(["a"] * DEEP) + " FROM s",
-    "a concatenation": "SELECT " + " || ".join(["c"] * DEEP) + " FROM s",
-    "OR": "SELECT a FROM s WHERE " + " OR ".join(["a = 1"] * DEEP),
-    "AND": "SELECT a FROM s WHERE " + " AND ".join(["a = 1"] * DEEP),
     "CASE": "SELECT " + "CASE WHEN f THEN a ELSE " * DEEP + "1" + " END" * DEEP + " FROM s",
     "sub-queries": "SELECT a FROM " + "(SELECT a FROM " * DEEP + "s" + ")" * DEEP,
     "EXISTS": "SELECT a FROM s" + " WHERE EXISTS (SELECT a FROM s" * DEEP + ")" * DEEP,
@@ -148,6 +145,9 @@ def test_what_is_nested_too_deeply_is_refused(declared: Session, name: str) -> N
 
 
 FINE = {
+    "a concatenation": "SELECT " + " || ".join(["c"] * DEEP) + " FROM s",
+    "OR": "SELECT a FROM s WHERE " + " OR ".join(["a = 1"] * DEEP),
+    "AND": "SELECT a FROM s WHERE " + " AND ".join(["a = 1"] * DEEP),
     "40 sums": "SELECT " + " + ".join(["a"] * 40) + " FROM s",
     "20 parentheses": "SELECT " + "(" * 20 + "a" + ")" * 20 + " FROM s",
     "100 alternatives": "SELECT a FROM s WHERE " + " OR ".join(f"a = {i}" for i in range(100)),

@@ -163,3 +163,21 @@ def test_an_answer_kept_whole_is_bounded_only_without_duplicates() -> None:
     conditions = "A = D AND A > 10 AND D < 20"
     assert verdict(f"SELECT RSTREAM(DISTINCT A) FROM S, T WHERE {conditions}").admitted
     assert not verdict(f"SELECT RSTREAM(A) FROM S, T WHERE {conditions}").admitted
+
+
+def test_values_bound_a_join_of_which_promises_let_only_one_side_go() -> None:
+    promised = STREAMS.replace("w DOUBLE, n INT) TIMESTAMP BY ts", "w DOUBLE, n INT) TIMESTAMP BY ts KEY (D)")
+    found = Session().sql(
+        f"{promised} CREATE QUERY q AS SELECT A FROM S, T WHERE A = D AND A > 10 AND A < 20;"
+    )
+    assert found is not None
+    assert found.check().admitted
+    assert {state.by for state in found.check().states} == {"values"}
+
+
+def test_a_window_of_rows_is_a_state_and_one_of_time_is_not() -> None:
+    def kept(window: str) -> list[str]:
+        return [state.operator for state in verdict(f"SELECT DISTINCT A FROM S [{window}]").states]
+
+    assert "window" in kept("ROWS 10")
+    assert "window" not in kept("RANGE 10 SECONDS")
