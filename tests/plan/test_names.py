@@ -64,7 +64,10 @@ UNKNOWN = {
         "did you mean stream?",
     ),
     "SELECT x.* FROM s": ("there is no input named x in this query", "there is s"),
-    "SELECT a FROM z": ("there is no stream, table or query named z", "there is n, query_1, s, t, u, v"),
+    "SELECT a FROM z": (
+        "there is no stream, table or query named z",
+        "there is fixed, n, query_1, s, t, u, v",
+    ),
     "SELECT a FROM other.s": ("other.s: names of streams have one part", None),
     "SELECT s.a.b FROM s": (".b needs a STRUCT, not BIGINT", None),
     "SELECT x.s.a FROM s": ("there is no column x", "there is a, arr, b, c, d, day, dec, f, …"),
