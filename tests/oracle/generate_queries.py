@@ -136,6 +136,15 @@ class Author:
             f"{table.name} AS {alias}", tuple(Typed(f"{alias}.{c.name}", c.type) for c in table.columns)
         )
 
+    def table_alone(self, kind: str) -> list[Item]:
+        """A table that is asked what exists beside it, now and then."""
+        lasting = [each for each in self.declared if each.slack is None and not each.non_retroactive]
+        if kind != "exists" or not lasting or not self.pen.chance(25):
+            return []
+        item = self.table_item()
+        self.pen.features.add("table alone")
+        return [] if item is None else [item]
+
     def derived_item(self, text: str, columns: tuple[Typed, ...], *, window: int) -> Item:
         """A sub-query in parentheses or the name of a query; `window` percent of them get a window."""
         alias = self.alias()
@@ -303,7 +312,7 @@ class Author:
 
     def exists(self, items: Sequence[Item]) -> str:
         """[NOT] EXISTS over one more window or the table, tied to the items."""
-        table = self.table_item() if self.pen.chance(30) else None
+        table = self.table_item() if "table alone" not in self.pen.features and self.pen.chance(30) else None
         inner = table or self.stream_item()
         outer = self.pen.choose(items)
         conditions = [self.join_condition(inner, outer)]
@@ -329,7 +338,7 @@ class Author:
         tied = kind == "exists" or (
             items is None and not lonely and kind != "project" and self.pen.chance(25)
         )
-        own = list(items) if items is not None else self.inputs()
+        own = list(items) if items is not None else self.table_alone(kind) or self.inputs()
         conditions = self.conditions(own)
         if tied:
             conditions.append(self.exists(own))
