@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.kernels.aggregate.condense import Condense
+from headgate.physical.emission import schema_of
 from headgate.physical.graph import ExchangeStep, KernelStep, OperatorGraph, SourceStep, Step
-from headgate.physical.lower import schema_of
 from headgate.plan.nodes import Node
 
 

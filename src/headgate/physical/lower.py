@@ -14,12 +14,10 @@ from headgate.kernels import (
     counted_join,
     difference,
     distinct,
-    emit,
     existence_forgetting,
     join,
     join_purge,
     negation,
-    rstream,
     semijoin,
     settled,
     sum_results,
@@ -29,7 +27,6 @@ from headgate.kernels import filter as filtering
 from headgate.kernels import project as projecting
 from headgate.kernels import union as uniting
 from headgate.kernels import window as windowing
-from headgate.kernels import wstream as windowed
 from headgate.kernels.append import Append
 from headgate.kernels.clock_value import ClockValue
 from headgate.kernels.expressions import compile_scalar, polars_type
@@ -40,6 +37,7 @@ from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.edges import Edges, Strategy
+from headgate.physical.emission import emit_kernel, schema_of, window_spec
 from headgate.physical.forgetting import NO_PURGE, closing_kernels, purge_of
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
 from headgate.physical.synopsis import InputSynopsis
@@ -59,7 +57,6 @@ from headgate.plan.nodes import (
     TableScan,
     Union,
     Window,
-    WindowKind,
 )
 from headgate.plan.panes import common_slide, grouped_in_panes
 from headgate.plan.patterns import Pattern, asks_once, is_static
@@ -88,7 +85,7 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         query=admitted.name,
         output=root.kind,
         steps=tuple(steps),
-        emit=lowering.emit_kernel(root),
+        emit=emit_kernel(root),
         columns=tuple(root.input.schema),
         allowed_unbounded=admitted.allowed_unbounded,
         verdict=admitted.verdict.kind,
@@ -104,11 +101,6 @@ def _settles(root: Node, methods: Methods) -> int:
     windows = [node.window.length or 0 for node in root.walk() if isinstance(node, Window)]
     retained = [each.length for found in methods.retained.values() for each in found.values()]
     return max((*windows, *retained, *(each.wait for each in methods.clocks.values())), default=0)
-
-
-def schema_of(node: Node) -> dict[str, pl.DataType]:
-    """The payload columns of a node's batches."""
-    return {column.name: polars_type(column.type) for column in node.schema}
 
 
 def _residual(parts: tuple[Scalar, ...]) -> pl.Expr | None:
@@ -158,7 +150,7 @@ class _Lowering:
                 return self._source(node.table.name, node.name, schema_of(node), is_table=True)
             case Window():
                 kernel = windowing.Window(
-                    _window_spec(node.window), schema_of(node), self.edges.announce(node)
+                    window_spec(node.window), schema_of(node), self.edges.announce(node)
                 )
                 return self._add("window", kernel, self.relation(node.input))
             case Filter() | Project():
@@ -181,7 +173,7 @@ class _Lowering:
             case Emit():
                 if node.kind == "WSTREAM":
                     raise AssertionError("a nested WSTREAM has become a window")
-                return self._add(node.kind.lower(), self.emit_kernel(node), self.relation(node.input))
+                return self._add(node.kind.lower(), emit_kernel(node), self.relation(node.input))
         raise TypeError(f"nothing lowers {type(node).__name__}")
 
     # -- pieces -----------------------------------------------------------------------------------
@@ -524,38 +516,3 @@ class _Lowering:
         found = aggregate.by_panes(groups)
         assert found is not None, "the plan's label says that rows live and die with their pane"
         return found
-
-    def emit_kernel(self, node: Emit) -> emit.Emit:
-        """The kernel that turns a relation into output rows."""
-        schema, arrival = schema_of(node.input), _in_arrival_order(node.input)
-        match node.kind:
-            case "ISTREAM":
-                return emit.Istream(schema, arrival, restore_slide=node.slide if node.restore else None)
-            case "DSTREAM":
-                return emit.Dstream(schema, arrival)
-            case "RSTREAM":
-                return rstream.Rstream(schema, arrival, slide=node.slide, restoring=node.restore)
-            case "WSTREAM":
-                assert node.window is not None
-                return windowed.Wstream(schema, arrival, _window_spec(node.window))
-        return emit.ChangeLog(schema, arrival)
-
-
-def _window_spec(window: WindowKind) -> windowing.WindowSpec:
-    match window.kind:
-        case "RANGE":
-            assert window.length is not None
-            return windowing.Range(window.length, window.slide)
-        case "ROWS":
-            assert window.rows is not None
-            return windowing.Rows(window.rows, window.partition)
-        case "NOW":
-            return windowing.Now()
-    return windowing.Unbounded()
-
-
-def _in_arrival_order(node: Node) -> bool:
-    """Whether rows come as they arrived on one stream: nothing but filters and projections is between."""
-    while isinstance(node, (Filter, Project)):
-        node = node.input
-    return isinstance(node, StreamScan)

@@ -1,0 +1,53 @@
+"""Emission: the kernels of windows and of result words, which turn streams into relations and back."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from headgate.kernels import emit, rstream
+from headgate.kernels import window as windowing
+from headgate.kernels import wstream as windowed
+from headgate.kernels.expressions import polars_type
+from headgate.plan.nodes import Emit, Filter, Node, Project, StreamScan, WindowKind
+
+
+def schema_of(node: Node) -> dict[str, pl.DataType]:
+    """The payload columns of a node's batches."""
+    return {column.name: polars_type(column.type) for column in node.schema}
+
+
+def emit_kernel(node: Emit) -> emit.Emit:
+    """The kernel that turns a relation into output rows."""
+    schema, arrival = schema_of(node.input), _in_arrival_order(node.input)
+    match node.kind:
+        case "ISTREAM":
+            return emit.Istream(schema, arrival, restore_slide=node.slide if node.restore else None)
+        case "DSTREAM":
+            return emit.Dstream(schema, arrival)
+        case "RSTREAM":
+            return rstream.Rstream(schema, arrival, slide=node.slide, restoring=node.restore)
+        case "WSTREAM":
+            assert node.window is not None
+            return windowed.Wstream(schema, arrival, window_spec(node.window))
+    return emit.ChangeLog(schema, arrival)
+
+
+def window_spec(window: WindowKind) -> windowing.WindowSpec:
+    """A window as the kernels know it."""
+    match window.kind:
+        case "RANGE":
+            assert window.length is not None
+            return windowing.Range(window.length, window.slide)
+        case "ROWS":
+            assert window.rows is not None
+            return windowing.Rows(window.rows, window.partition)
+        case "NOW":
+            return windowing.Now()
+    return windowing.Unbounded()
+
+
+def _in_arrival_order(node: Node) -> bool:
+    """Whether rows come as they arrived on one stream: nothing but filters and projections is between."""
+    while isinstance(node, (Filter, Project)):
+        node = node.input
+    return isinstance(node, StreamScan)
