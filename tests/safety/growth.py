@@ -29,11 +29,15 @@ from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.session import Query
 
-Data = Literal["few", "unique", "hot", "null", "same", "silent"]
+Data = Literal["few", "unique", "hot", "null", "same", "silent", "late closings"]
 """few: small domains. unique: no value twice. hot: one value in most rows, the others unique. null: every other value
-is NULL, the others unique. same: one value for ever. silent: unique, and all streams but the first stop early."""
+is NULL, the others unique. same: one value for ever. silent: unique, and all streams but the first stop early. late
+closings: every other row repeats the value of an old one, and BOOLEAN columns mark it."""
 
-KINDS: tuple[Data, ...] = ("unique", "few", "hot", "null", "same", "silent")
+KINDS: tuple[Data, ...] = ("unique", "few", "hot", "null", "same", "silent", "late closings")
+
+LATE = 101
+"""How many rows after a value its closing comes, where closings come late."""
 
 ROWS, STEP = 640, 32
 """Rows of each stream, one a second, and how many come at once: windows of the generator are full after 32."""
@@ -91,7 +95,8 @@ def _declared(each: Declared, random: Random) -> str:
         return text
     if check:
         text = text.replace(") TIMESTAMP BY", f", {check}) TIMESTAMP BY")
-    return text.replace(";", f" {random.choice(PROMISES)};")
+    marked = ["PUNCTUATED BY (k) WHEN f"] * 3 if any(column.name == "f" for column in each.columns) else []
+    return text.replace(";", f" {random.choice([*PROMISES, *marked])};")
 
 
 # -- rows -----------------------------------------------------------------------------------------
@@ -102,6 +107,8 @@ def stream_rows(stream: StreamDef, data: Data, random: Random, *, rows: int = RO
     made = [
         [number * SECOND for number in range(rows)]
         if column.name == stream.time
+        else [place % 2 == 1 for place in range(rows)]
+        if data == "late closings" and pa.types.is_boolean(column.type)
         else [_value(column.type, number, random) for number in _numbers(data, random, rows)]
         for column in stream.columns
     ]
@@ -121,6 +128,8 @@ def _numbers(data: Data, random: Random, rows: int) -> Iterator[int | None]:
                 yield None if random.random() < 0.5 else place + 7
             case "same":
                 yield 1
+            case "late closings":
+                yield place if place % 2 == 0 or place < LATE else place - LATE
 
 
 def _value(dtype: pa.DataType, number: int | None, random: Random) -> Any:

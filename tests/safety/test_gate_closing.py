@@ -79,9 +79,9 @@ def test_it_is_bounded_as_long_as_values_are_closed(query: str) -> None:
     [
         (exists("o", "open"), "open may always bring another row"),
         (exists("open", "o"), "open may always bring another row"),
-        (exists("o", "near"), "no FOREIGN KEY says that all does"),
+        (exists("o", "near"), "no FOREIGN KEY says that every value comes"),
         (exists("o", "pair"), "pair may always bring another row"),
-        (exists("o [ROWS 5]", "p"), "can end early"),
+        (exists("o [ROWS 5]", "p"), "can leave early"),
         (exists("o [RANGE 1 MINUTE]", "p [PARTITION BY k ROWS 1]"), "values never stop coming"),
         ("SELECT k FROM o EXCEPT SELECT k FROM open", "open may always bring another row"),
         ("SELECT k + 1 FROM o EXCEPT SELECT k FROM p", "o has no window"),

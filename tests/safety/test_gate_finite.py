@@ -20,6 +20,7 @@ CREATE STREAM r (ts TIMESTAMP, k BIGINT, v INT, c STRING) TIMESTAMP BY ts;
 CREATE STREAM q (ts TIMESTAMP, a BIGINT, b BIGINT, CHECK (b BETWEEN 1 AND 3), CHECK (a = b)) TIMESTAMP BY ts;
 CREATE TABLE t (k BIGINT, c STRING);
 CREATE TABLE u (k BIGINT, c STRING) USING json OPTIONS (path 'u', changeTime 'at', changeOp 'op');
+CREATE TABLE n (k BIGINT) NON RETROACTIVE USING json OPTIONS (path 'n', changeTime 'at', changeOp 'op');
 """
 
 
@@ -150,3 +151,26 @@ def test_a_session_that_is_given_changes_judges_the_query_anew() -> None:
     change = {"k": 1, "c": "a", "at": datetime(2026, 1, 1, tzinfo=UTC), "op": "+"}
     session.table_changes("t", [change], time="at", op="op")
     assert not session.query("q1").judged.admitted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k FROM s [RANGE 2 SECONDS] UNION SELECT k FROM u",
+        "SELECT k FROM u UNION SELECT k FROM s [RANGE 2 SECONDS]",
+        "SELECT s.k FROM s [RANGE 9 SECONDS] WHERE EXISTS "
+        "(SELECT * FROM (SELECT k FROM t UNION ALL SELECT k FROM u) x WHERE x.k = s.k)",
+    ],
+)
+def test_what_a_table_that_changes_assumes_is_said_wherever_it_stands(text: str) -> None:
+    found = query(text).judged
+    assert kind(text) == "conditional"
+    assert any("grow" in each.sentence for each in found.assumes), found.assumes
+
+
+def test_equal_rows_are_not_made_one_below_a_table_that_is_asked_at_their_birth() -> None:
+    text = (
+        "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND EXISTS (SELECT * FROM t WHERE t.k = s.k) "
+        "AND EXISTS (SELECT * FROM n WHERE n.k = s.k)"
+    )
+    assert kind(text) == "refused"

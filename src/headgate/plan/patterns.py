@@ -245,7 +245,7 @@ def asks_once(node: TableJoin | SemiJoin | Negation) -> bool:
         return not node.table.rewrites
     tables = [each for each in node.right.walk() if isinstance(each, (TableScan, StreamScan))]
     return is_static(node.right) or all(
-        isinstance(each, TableScan) and not each.table.retroactive for each in tables
+        isinstance(each, TableScan) and not each.table.rewrites for each in tables
     )
 
 

@@ -49,7 +49,7 @@ def column_values(node: Node, *, checks: bool = False) -> ColumnValues:
         case TableScan():
             found = _unknown(node)
             if not node.table.changes:
-                row = Values(1, nullable=False, tables=frozenset([node]))
+                row = Values(1, tables=frozenset([node]))
                 for each in node.schema:
                     found = found.narrowed(column(each.name), row)
             return found

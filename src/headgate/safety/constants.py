@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Hashable
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -43,12 +45,23 @@ def _number(text: str) -> int | Decimal | None:
     )
 
 
+def _binary(value: int | Decimal, *, single: bool) -> Decimal | None:
+    """The number that a FLOAT or DOUBLE has for a constant; None if it has none."""
+    try:
+        number = struct.unpack("f", struct.pack("f", value))[0] if single else float(value)
+    except OverflowError:
+        return None
+    return Decimal(number) if math.isfinite(number) else None
+
+
 def _cast(value: Hashable | None, target: exp.DataType) -> Hashable | None:
     to = target.this
     if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and to in _NUMBERS:
         # A conversion that has to round is another value: left alone.
         if to in _WHOLE and not isinstance(value, int):
             return None
+        if to in (exp.DType.FLOAT, exp.DType.DOUBLE):
+            return _binary(value, single=to == exp.DType.FLOAT)
         return value if to != exp.DType.DECIMAL or _is_exact(Decimal(value), target) else None
     if isinstance(value, str) and to == exp.DType.DATE:
         try:

@@ -122,6 +122,8 @@ class _Judge:
             failure = found.reason
         if retained:
             self.methods.retained[node] = retained
+            if self._ends_rows(node):
+                yield kept_state(self.extents, self.methods, "results", node)
         for number, member in enumerate(node.members):
             chain = purge.chains.get(number)
             if self.extents[member].bounded:
@@ -172,16 +174,17 @@ class _Judge:
     def _retained(self, node: Join | SemiJoin | Negation) -> Mapping[int, Retention]:
         """The inputs without a bound that time lets go.
 
-        None of them where another input can end rows, unless it is a join's and has a bound: a join remembers its
-        results then, to be ended, and without a bound nothing would end them all.
+        None of them where another input can end rows, unless it is a join whose results have a bound: it remembers
+        them then, to be ended.
         """
-        ends = any(
-            max(self.edges[each].pattern, self.edges[each].expiry) == Pattern.STR
-            and not (isinstance(node, Join) and self.extents[each].bounded)
-            for each in node.inputs
-        )
+        ends = self._ends_rows(node) and not (isinstance(node, Join) and self.extents[node].bounded)
         found = self.retained[node]
         return {n: each for n, each in found.items() if not ends and not self.extents[node.inputs[n]].bounded}
+
+    def _ends_rows(self, node: Node) -> bool:
+        """Whether rows of an input can end before their time."""
+        edges = [self.edges[each] for each in node.inputs]
+        return any(max(edge.pattern, edge.expiry) == Pattern.STR for edge in edges)
 
     def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
         how = {

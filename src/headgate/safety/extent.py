@@ -26,7 +26,7 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption, few_values_come, table_stays_small
-from headgate.safety.event_time.retention import Retention
+from headgate.safety.event_time.retention import Retention, meet_in_time
 from headgate.safety.existence_closing import ExistencePurge
 from headgate.safety.lineage import shown_name
 from headgate.safety.purging import JoinPurge
@@ -115,8 +115,9 @@ def _of_forgetting_join(
 ) -> Extent | None:
     """The extent of a join of windowed inputs with unwindowed ones that it forgets; None if it is not one.
 
-    A live result has a live row of the windowed input, and stored rows of the others as they were at its birth;
-    both are bounded in number.
+    A live result has a live row of the windowed input, and rows of the others that were stored at its birth or came
+    while it lived. All of these are bounded in number if it lives for a limited time. A row of a row window lives
+    until others come, however long that takes: then time must limit what it meets.
     """
     open_inputs = [number for number, extent in enumerate(inputs) if not extent.bounded]
     if not open_inputs or any(
@@ -124,7 +125,10 @@ def _of_forgetting_join(
     ):
         return None
     for number, extent in enumerate(inputs):
-        if extent.by is Cause.WINDOW and edges[node.members[number]].pattern != Pattern.MON:
+        pattern = edges[node.members[number]].pattern
+        if extent.by is not Cause.WINDOW or pattern == Pattern.MON:
+            continue
+        if pattern != Pattern.STR or number in meet_in_time(node, edges):
             name = shown_name(node.members[number], number)
             return Extent(Cause.WINDOW, f"a result leaves with its row of {name}: {extent.reason}")
     return None
@@ -188,8 +192,14 @@ def _below_groups(node: Node, columns: tuple[str, ...]) -> tuple[Node, tuple[str
 
 
 def _weakest(inputs: Sequence[Extent]) -> Extent:
-    """What an operator over several inputs inherits: the first cause of trouble, else the first cause."""
-    return next((each for each in inputs if not each.bounded), inputs[0])
+    """What an operator over several inputs inherits: the first cause of trouble, else the first cause.
+
+    Its bound rests on what each of theirs rests on.
+    """
+    first = next((each for each in inputs if not each.bounded), inputs[0])
+    checks = frozenset().union(*(each.checks for each in inputs))
+    assumes = tuple(dict.fromkeys(assumption for each in inputs for assumption in each.assumes))
+    return Extent(first.by, first.reason, checks, assumes) if first.bounded else first
 
 
 @singledispatch
@@ -269,7 +279,9 @@ def _(node: Aggregate, inputs: Sequence[Extent]) -> Extent:
     if not node.keys:
         return Extent(Cause.VALUES, "there is one group")
     if inputs[0].bounded:
-        return Extent(inputs[0].by, f"a group lives while its rows do; {inputs[0].reason}")
+        below = inputs[0]
+        reason = f"a group lives while its rows do; {below.reason}"
+        return Extent(below.by, reason, below.checks, below.assumes)
     few = by_values(node.input, node.keys, "groups")
     if few is not None:
         return few

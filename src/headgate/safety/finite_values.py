@@ -80,7 +80,9 @@ class Values:
     def total(self) -> int:
         """How many values there are with NULL, for each row of the tables."""
         assert self.count is not None
-        return self.count + self.nullable
+        # Where each row of a table gives one value, NULL is the value of some of them.
+        one_a_row = bool(self.tables) and self.count == 1
+        return self.count + (self.nullable and not one_a_row)
 
     def met(self, other: Values) -> Values:
         """What is known of a value of which both are true."""

@@ -27,7 +27,7 @@ from headgate.plan.nodes import (
     TableJoin,
     TableScan,
 )
-from headgate.plan.patterns import Edges, Pattern, is_static, label
+from headgate.plan.patterns import Edges, Pattern, asks_once, is_static, label
 
 
 def reduce_by_table(plan: Node) -> Iterator[Node]:
@@ -96,11 +96,16 @@ def _reduced(join: Join, above: Sequence[TableJoin | SemiJoin], edges: Edges) ->
 
 
 def _asked_tables(node: Node) -> Iterator[TableJoin | SemiJoin]:
-    """Where rows of an input have asked a static table."""
+    """Where rows of an input have asked a static table.
+
+    Not below where they ask one that changes at their birth: there it matters when each of equal rows came.
+    """
     while isinstance(node, (Filter, Project, TableJoin, SemiJoin)):
         if isinstance(node, (TableJoin, SemiJoin)):
             if is_static(node.right):
                 yield node
+            elif asks_once(node):
+                return
             node = node.left
         else:
             node = node.input

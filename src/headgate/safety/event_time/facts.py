@@ -15,7 +15,7 @@ nothing is known of births.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
 
@@ -140,10 +140,12 @@ class EventTimes:
             case Negation() if self._only_grows(node.right):
                 return self.of(node.left)
             case Distinct():
-                return self.of(node.input)
+                # Where rows die, a value is said again when it passes from one row to the next.
+                facts = self.of(node.input)
+                return facts if self._only_grows(node.input) else _born_any_time(facts)
             case Aggregate() if self._only_grows(node.input):
                 return _only(self.of(node.input), node.keys)
-            case Emit(kind="RELATION" | "ISTREAM"):
+            case Emit(kind="RELATION" | "ISTREAM", restore=False):
                 return self.of(node.input)
             case Union():
                 return self._union(node)
@@ -161,10 +163,7 @@ class EventTimes:
         bounds: list[Bound] = [(BORN, name, 0), (name, BORN, 0)]
         checks: frozenset[str] = frozenset()
         if self.checks:
-            names = {column.name: f"{node.name}.{column.name}" for column in node.stream.columns}
-            units = _UnitsOf({}, {column.name: column.type for column in node.schema})
-            parts = [p for check in node.stream.checks for p in split_conjunction(check.rename(names))]
-            said = [bound for part in parts for bound in comparisons(part, units)]
+            said = list(_checked(node, name))
             bounds += said
             checks = frozenset({node.stream.name}) if said else checks
         return TimeFacts(close(bounds), {}, frozenset({name}), checks)
@@ -196,7 +195,7 @@ class EventTimes:
             if form is None or list(form.terms.values()) != [1]:
                 continue
             (source,) = form.terms
-            units[output.name] = Unit(form.kind, form.scale)
+            units[output.name] = Unit(form.kind, form.scale, form.whole)
             bounds.append((output.name, _below(source), ceil(form.high)))
             bounds.append((_below(source), output.name, ceil(-form.low)))
             if source in facts.filled:
@@ -222,7 +221,11 @@ class EventTimes:
                 bounds.append((name, BORN, min(before)))
         units = {name: unit for each in inputs for name, unit in self.of(each).units.items()}
         filled = frozenset().union(*(self.of(each).filled for each in inputs))
-        return TimeFacts(Differences({(a, b): m for a, b, m in bounds}), units, filled, checks)
+        facts = TimeFacts(Differences({(a, b): m for a, b, m in bounds}), units, filled, checks)
+        if isinstance(node, SemiJoin) and not self._only_grows(node.right):
+            # What exists is said again when one match dies and another one is there.
+            return _born_any_time(facts)
+        return facts
 
     def _union(self, node: Union) -> TimeFacts:
         """What all members have in common, column by column."""
@@ -249,6 +252,31 @@ class EventTimes:
                 filled.add(column.name)
         checks = frozenset().union(*(each.checks for each in members))
         return TimeFacts(close(bounds), units, frozenset(filled), checks)
+
+
+def _checked(node: StreamScan, time: str) -> Iterator[Bound]:
+    """What CHECKs say of how far columns are from the event time.
+
+    A CHECK that is neither true nor false, for a NULL in it, is passed. So it is believed only between the event
+    time, which is never NULL, and a column: whoever compares that column has no NULL in it. What contradicts itself
+    lets NULL alone through, and is left out.
+    """
+    names = {column.name: f"{node.name}.{column.name}" for column in node.stream.columns}
+    units = _UnitsOf({}, {column.name: column.type for column in node.schema})
+    parts = [part for check in node.stream.checks for part in split_conjunction(check.rename(names))]
+    said = [bound for part in parts for bound in comparisons(part, units)]
+    for column in dict.fromkeys(name for bound in said for name in bound[:2] if name != time):
+        direct = [bound for bound in said if {*bound[:2]} == {time, column}]
+        after = min((most for later, _, most in direct if later == column), default=None)
+        before = min((most for later, _, most in direct if later == time), default=None)
+        if after is None or before is None or after + before >= 0:
+            yield from direct
+
+
+def _born_any_time(facts: TimeFacts) -> TimeFacts:
+    """The facts without a limit on how long after an instant a row can appear."""
+    kept = {(a, b): most for (a, b), most in facts.differences.most.items() if a != BORN}
+    return replace(facts, differences=Differences(kept))
 
 
 def birth(number: int) -> Name:

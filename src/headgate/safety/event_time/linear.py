@@ -60,6 +60,10 @@ _FLOORED: Mapping[type[exp.Expr], int] = {
 
 _ROUNDING = 4_096
 """Microseconds by which an operation on DOUBLEs can move any instant: a DOUBLE has 53 bits, an instant 63."""
+_FARTHEST = 2**63
+"""An error, a constant added to an instant among them, that is larger would be rounded more coarsely."""
+_LEAST_SCALE, _GREATEST_SCALE = Fraction(1, 2**60), Fraction(2**80)
+"""Beyond them a DOUBLE could overflow, or have fewer bits."""
 
 
 class Kind(Enum):
@@ -104,8 +108,11 @@ class Linear:
         found = Linear(kind, self.scale, kept, self.low + errors[0], self.high + errors[1], whole)
         return found if whole else found.rounded()
 
-    def rounded(self) -> Linear:
-        """The same value where it is a DOUBLE, after an operation that rounds."""
+    def rounded(self) -> Linear | None:
+        """The same value where it is a DOUBLE, after an operation that rounds; None if that could move it far."""
+        far = max(abs(self.low), abs(self.high)) > _FARTHEST
+        if far or not _LEAST_SCALE <= self.scale <= _GREATEST_SCALE:
+            return None
         return replace(self, whole=False).wider(-_ROUNDING, _ROUNDING)
 
     def in_days(self) -> Linear | None:
@@ -128,6 +135,8 @@ class Unit:
 
     kind: Kind
     scale: Fraction
+    whole: bool = True
+    """Whether values are whole numbers; those of DOUBLE and DECIMAL columns need not be."""
 
 
 INSTANTS = Unit(Kind.INSTANT, Fraction(1))
@@ -144,7 +153,7 @@ def linear(node: exp.Expr, units: Units) -> Linear | None:
             return linear(node.this, units)
         case exp.Column():
             unit = units(node.name)
-            return None if unit is None else Linear(unit.kind, unit.scale, {node.name: 1})
+            return None if unit is None else Linear(unit.kind, unit.scale, {node.name: 1}, whole=unit.whole)
         case exp.Interval():
             return _interval(node)
         case exp.Add() | exp.Sub():

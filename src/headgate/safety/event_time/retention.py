@@ -41,21 +41,32 @@ def retentions(node: Join | SemiJoin | Negation, edges: Edges) -> Mapping[int, R
     open_ = [n for n, member in enumerate(node.inputs) if _never_dies(edges, member)]
     found: dict[int, Retention] = {}
     for checks in (False, True):
-        missing = [number for number in open_ if number not in found]
-        if not missing:
-            break
-        differences, relied = EventTimes(edges, checks).joined(node)
-        for number in missing:
-            most = [
-                differences.bound(birth(other), birth(number))
-                for other in range(len(node.inputs))
-                if other != number
-            ]
-            known = [each for each in most if each is not None]
-            if len(known) == len(most):
-                length = max(0, *known) + 1
+        limits, relied = _limits(node, edges, checks=checks) if len(found) < len(open_) else ({}, frozenset())
+        for number in open_:
+            if number in limits and number not in found:
+                length = max(0, limits[number]) + 1
                 found[number] = Retention(length, _reason(node, number, length), relied)
     return found
+
+
+def meet_in_time(node: Join, edges: Edges) -> frozenset[int]:
+    """The inputs whose rows meet only rows that come within a limited time, by their number."""
+    return frozenset(_limits(node, edges, checks=False)[0])
+
+
+def _limits(
+    node: Join | SemiJoin | Negation, edges: Edges, *, checks: bool
+) -> tuple[Mapping[int, int], frozenset[str]]:
+    """By input, how long after a row of it the rows that it meets can come; and the streams whose CHECKs say so."""
+    differences, relied = EventTimes(edges, checks).joined(node)
+    found = {}
+    for number in range(len(node.inputs)):
+        others = [other for other in range(len(node.inputs)) if other != number]
+        most = [differences.bound(birth(other), birth(number)) for other in others]
+        known = [each for each in most if each is not None]
+        if len(known) == len(most):
+            found[number] = max(known)
+    return found, relied
 
 
 def _never_dies(edges: Edges, node: Node) -> bool:
