@@ -12,7 +12,7 @@ from tests.oracle.values import same_output
 PIECES = 20
 """The suite in pieces, so that several processes can share it; each draws its own examples."""
 
-EXAMPLES_PER_PIECE = 110
+EXAMPLES_PER_PIECE = 85
 
 
 def agree(example: Example, *, restore_every_step: bool = False) -> None:

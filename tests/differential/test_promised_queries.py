@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.differential.local import output_of
 from tests.differential.promised_queries import Promised, random_query
@@ -44,6 +44,7 @@ def test_most_random_queries_are_admitted() -> None:
     assert found[True] > found[False]
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(seed=st.integers(0, 1_000_000), rounds=st.integers(1, 6), way=st.integers(0, 5))
 def test_answers_are_those_of_a_perfect_memory(seed: int, rounds: int, way: int) -> None:
     random = Random(seed)

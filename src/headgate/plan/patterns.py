@@ -243,10 +243,13 @@ def asks_once(node: TableJoin | SemiJoin | Negation) -> bool:
     """
     if isinstance(node, TableJoin):
         return not node.table.rewrites
-    tables = [each for each in node.right.walk() if isinstance(each, (TableScan, StreamScan))]
-    return is_static(node.right) or all(
-        isinstance(each, TableScan) and not each.table.rewrites for each in tables
-    )
+    below = list(node.right.walk())
+    leaves = [each for each in below if isinstance(each, (TableScan, StreamScan))]
+    if not all(isinstance(each, TableScan) and not each.table.rewrites for each in leaves):
+        return False
+    # What is said at ticks, or of a group, comes and goes although the table does not.
+    timeless = not any(isinstance(each, (Emit, Window, Aggregate)) for each in below)
+    return timeless or all(isinstance(each, TableScan) and not each.table.retroactive for each in leaves)
 
 
 def is_static(node: Node) -> bool:
