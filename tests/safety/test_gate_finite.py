@@ -174,3 +174,8 @@ def test_equal_rows_are_not_made_one_below_a_table_that_is_asked_at_their_birth(
         "AND EXISTS (SELECT * FROM n WHERE n.k = s.k)"
     )
     assert kind(text) == "refused"
+
+
+def test_an_expression_that_no_value_is_left_of_is_judged_too() -> None:
+    text = "SELECT v % 3 AS m, COUNT(*) AS n FROM s [PARTITION BY v ROWS 2] WHERE v % 3 > 7 GROUP BY v % 3"
+    assert kind(text) == "refused"

@@ -360,7 +360,9 @@ class _Translation:
             case "boolean":
                 return Domain.integers(0, 1)
             case "whole" if attribute in self.shapes:
-                return Domain.integers(self.shapes[attribute].low, self.shapes[attribute].high)
+                low, high = self.shapes[attribute].low, self.shapes[attribute].high
+                # Where there is no value at all, one too many does no harm.
+                return Domain.integers(low, high if low is None or high is None else max(low, high))
             case "whole" if by_type(self.types[attribute]).finite:
                 typed = by_type(self.types[attribute])
                 return Domain.integers(typed.low, typed.high)
