@@ -37,6 +37,8 @@ class Scalar:
     @cached_property
     def columns(self) -> frozenset[str]:
         """Full names of the columns that it reads."""
+        if self.is_column:
+            return frozenset((self.expression.name,))
         return frozenset(c.name for c in self.expression.find_all(exp.Column))
 
     @property
@@ -64,7 +66,8 @@ class Scalar:
                     return fresh
             return node
 
-        return Scalar(self.expression.copy().transform(visit), self.type)
+        changed = visit(self.expression.copy()) if self.is_column else self.expression.transform(visit)
+        return Scalar(changed, self.type)
 
     def rename(self, names: dict[str, str]) -> Scalar:
         return self.replace(lambda name: column(names[name]) if name in names else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from sqlglot import exp
 
@@ -11,6 +12,9 @@ from headgate.model.scalar import Scalar
 from headgate.plan.expressions import comparison
 from headgate.plan.nodes import Distinct, Filter, Join, Node, Project, StreamScan, Window
 from headgate.plan.normalize import split_conjunction
+
+REMEMBERED = 256
+"""For so many edges what was found is remembered: a plan is judged edge by edge, each with all that is below."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,28 @@ class Block:
 
     def over_scans(self, scalar: Scalar) -> Scalar:
         """A scalar over the outputs as one over the scans."""
+        if scalar.columns <= self._passed_on:
+            return scalar
         return scalar.replace(lambda name: self.outputs[name].expression)
 
     def owners(self, scalar: Scalar) -> frozenset[str]:
         """The names of the scans that a scalar reads."""
-        return frozenset(scan.name for scan in self.scans if scalar.columns & scan.names)
+        return frozenset(self._owner[name] for name in scalar.columns if name in self._owner)
+
+    @cached_property
+    def _passed_on(self) -> frozenset[str]:
+        """The outputs that are columns of the scans under their own names."""
+        return frozenset(
+            name for name, of in self.outputs.items() if of.is_column and of.expression.name == name
+        )
+
+    @cached_property
+    def _owner(self) -> dict[str, str]:
+        """For each column of a scan the name of the scan."""
+        return {name: scan.name for scan in self.scans for name in scan.names}
 
 
+@lru_cache(maxsize=REMEMBERED)
 def flatten(node: Node, *, windows: bool, distinct: bool) -> Block | None:
     """The block below an edge; None if something else than selections, projections and joins of streams is there.
 

@@ -13,7 +13,7 @@ negation take rows away and change none. Of a table that changes nothing is know
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 from sqlglot import exp
 
@@ -37,12 +37,17 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.normalize import split_conjunction
+from headgate.safety.block import REMEMBERED
 from headgate.safety.finite_values import ONLY_NULL, Values
 from headgate.safety.known_values import ColumnValues
 
 
+@lru_cache(maxsize=REMEMBERED)
 def column_values(node: Node, *, checks: bool = False) -> ColumnValues:
-    """What is known of the columns of an edge; with `checks`, what streams' CHECKs say is believed."""
+    """What is known of the columns of an edge; with `checks`, what streams' CHECKs say is believed.
+
+    Remembered, since the rules and the gate ask it of the same edges, one below the other.
+    """
     match node:
         case StreamScan():
             return _scanned(node, checks=checks)

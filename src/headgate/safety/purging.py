@@ -42,6 +42,9 @@ AGED = "_aged"
 LIFESPAN = 65_536
 """How many punctuations of a scheme are remembered that nothing counters and no stored row needs."""
 
+MOST_NAMED = 4
+"""So many inputs that keep a row are named in a reason; of more, the number is said."""
+
 
 @dataclass(frozen=True)
 class Closing:
@@ -136,7 +139,11 @@ class JoinStudy:
         }
 
     def shown(self, number: int) -> str:
-        return shown_name(self.join.members[number], number)
+        return self._shown[number]
+
+    @cached_property
+    def _shown(self) -> list[str]:
+        return [shown_name(member, number) for number, member in enumerate(self.join.members)]
 
     @cached_property
     def joined(self) -> frozenset[str]:
@@ -385,7 +392,7 @@ class JoinStudy:
 
     def _why_stuck(self, found: Purge) -> str:
         words = []
-        for other in found.open:
+        for other in found.open[:MOST_NAMED]:
             number = int(other)
             pairs = [
                 f"{column}"
@@ -394,6 +401,8 @@ class JoinStudy:
             ]
             where = f" with the same {' or '.join(pairs)}" if pairs else ""
             words.append(f"{self.shown(number)} may always bring another row{where}")
+        if len(found.open) > MOST_NAMED:
+            words.append(f"so may {len(found.open) - MOST_NAMED} others")
         reason = f"a row of {self.shown(int(found.stream))} is never dropped: " + ", and ".join(words)
         hints = [
             hint

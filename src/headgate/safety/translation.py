@@ -282,8 +282,11 @@ class _Translation:
         if len(owners) != 1:
             return None
         (owner,) = owners
-        bare = scalar.rename({name: name[len(owner) + 1 :] for name in scalar.columns})
-        attribute = Attribute(owner, bare.expression.name if bare.is_column else f"({bare.show()})")
+        if scalar.is_column:
+            attribute = Attribute(owner, node.name[len(owner) + 1 :])
+        else:
+            bare = scalar.rename({name: name[len(owner) + 1 :] for name in scalar.columns})
+            attribute = Attribute(owner, f"({bare.show()})")
         self.scalars.setdefault(attribute, scalar)
         self.kinds[attribute] = _kind(dtype)
         self.types[attribute] = dtype

@@ -34,7 +34,7 @@ Admits = Callable[[Mapping[str, str]], bool]
 MOST_TRIALS = 120
 """So many sets of edits are tried for a query; what has been found by then is shown."""
 
-MOST_READ = 10_000
+MOST_READ = 5_000
 """So many nodes of syntax are bound and judged again for a query, over all trials: a large query has fewer trials."""
 
 NOT_MINIMAL = "perhaps not all of these are needed: the query is too large to try without each"
@@ -63,13 +63,13 @@ def advise(
     families: list[list[Edit]] = [
         [edit for edit in at_hand if edit.kind == "punctuation"],
         at_hand,
+        windows,
         list(order_edits(plan, trees)),
         tables,
         list(distinct_edits(query)),
         list(value_edits(query, catalog)),
         checks,
         list(calendar_edits(query, catalog)),
-        windows,
         punctuations if len(at_hand) < len(promises) else [],
         external,
         [*at_hand, *windows],

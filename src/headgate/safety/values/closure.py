@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import lcm
 
@@ -268,6 +268,16 @@ def _narrowed(matrix: _Matrix, i: int, j: int, bound: int) -> _Matrix:
 
 def close(query: SpjQuery) -> Closure | None:
     """P⁺ of a query's predicates and of the bounds of its domains; None if no row can satisfy them."""
-    dense = [attribute for attribute in query.attributes if query.domain(attribute).dense]
-    free = Closure.unconstrained(query.attributes, query.constants, dense)
-    return free.also((*query.implied, *query.predicates))
+    dense = tuple(attribute for attribute in query.attributes if query.domain(attribute).dense)
+    return _closed(query.attributes, query.constants, dense, (*query.implied, *query.predicates))
+
+
+@lru_cache(maxsize=64)
+def _closed(
+    attributes: tuple[Attribute, ...],
+    constants: tuple[Constant, ...],
+    dense: tuple[Attribute, ...],
+    comparisons: tuple[Comparison, ...],
+) -> Closure | None:
+    """The closure; remembered, since the same conditions are judged for many states, plans and edits of a query."""
+    return Closure.unconstrained(attributes, constants, dense).also(comparisons)
