@@ -95,13 +95,18 @@ def try_all(
 
 
 def _control(changes: Sequence[Mutant], covering: Covering, limit: float) -> None:
-    """Raises if tests fail without a change: then their failures say nothing."""
-    covered = [each for each in changes if _chosen(covering, each, limit)]
-    for mutant in covered[:1]:
-        unchanged = replace(mutant, mutated=mutant.original)
-        _, status = os.waitpid(_start(unchanged, _chosen(covering, mutant, limit)), 0)
+    """Raises if tests are not there or fail without a change: then their failures say nothing."""
+    chosen = {each: tests for each in changes if (tests := _chosen(covering, each, limit))}
+    if not chosen:
+        return
+    mutant = next(iter(chosen))
+    unchanged = replace(mutant, mutated=mutant.original)
+    everything = list(dict.fromkeys(test for tests in chosen.values() for test in tests))
+    for words, tests in ((["--collect-only"], everything), ([], chosen[mutant])):
+        _, status = os.waitpid(_start(unchanged, [*words, *tests]), 0)
         if status:
-            raise SystemExit(f"the tests of {mutant} fail without the change")
+            said = "cannot be collected" if words else f"of {mutant} fail"
+            raise SystemExit(f"the tests {said} without a change")
 
 
 def _chosen(covering: Covering, mutant: Mutant, limit: float) -> list[str]:

@@ -34,7 +34,7 @@ Admits = Callable[[Mapping[str, str]], bool]
 MOST_TRIALS = 120
 """So many sets of edits are tried for a query; what has been found by then is shown."""
 
-MOST_READ = 5_000
+MOST_READ = 4_000
 """So many nodes of syntax are bound and judged again for a query, over all trials: a large query has fewer trials."""
 
 NOT_MINIMAL = "perhaps not all of these are needed: the query is too large to try without each"
