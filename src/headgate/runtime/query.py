@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from headgate.kernels.kernel import State
+from headgate.kernels.pieces import Pieces
 from headgate.kernels.stateless import EmptyState
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
@@ -91,6 +92,10 @@ class QueryState:
 
     def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
         """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
+        return self.answer(rows, upto).whole()
+
+    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
+        """The same; the output rows in pieces that are made when they are asked for."""
         outputs, clock = self._run(rows, upto)
         begun = perf_counter()
         self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[-1], clock)

@@ -89,7 +89,8 @@ class LocalRun:
                     if not broken.is_empty():
                         set_aside(reader, name, broken)
                 seen = {name: frame for name, frame in seen.items() if not frame.is_empty()}
-                on_output(reader, state.advance({**seen, **changes}, step.upto))
+                for piece in state.answer({**seen, **changes}, step.upto).frames:
+                    on_output(reader, piece)
             done = step.upto
             rows_read += sum(frame.height for frame in rows.values())
             on_progress(self._progress(done, rows_read))
@@ -99,7 +100,8 @@ class LocalRun:
                 end = horizon(query.plan, feed.last)
                 if end is not None and end > state.clock:
                     changes = self._table_changes(state.clock, end)
-                    on_output(query.graph.query, state.advance(changes, end))
+                    for piece in state.answer(changes, end).frames:
+                        on_output(query.graph.query, piece)
 
     def _sieves(self, graph: OperatorGraph) -> dict[str, KeptPromises]:
         """What tells the rows that break a promise that a query relies on, for each stream that made one."""

@@ -12,12 +12,13 @@ slack 0         clock of bids 19, of items 17: both shards answer up to 16, the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
+from headgate.kernels.pieces import Pieces
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
@@ -131,7 +132,7 @@ class ShardState:
 class Answer:
     """What a shard says about a micro-batch, gathered piece by piece."""
 
-    rows: list[pl.DataFrame] = field(default_factory=list)
+    rows: list[Pieces] = field(default_factory=list)
     late: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     exported: list[list[Batch]] = field(default_factory=list)
     """For the next stage: by clock step and by feed there."""
@@ -289,7 +290,7 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
         counted += changes.height * _readers(stage, name) if shard == 0 else 0
     before = query.metrics.rows_in
     if stage.onward is None:
-        answer.rows.append(query.advance(rows, upto))
+        answer.rows.append(query.answer(rows, upto))
     else:
         answer.exported.append(query.export(rows, upto, stage.exports))
     query.metrics.rows_in = before + counted
@@ -313,20 +314,18 @@ def _readers(stage: Stage, relation: str) -> int:
     return sum(isinstance(step, SourceStep) and step.relation == relation for step in stage.graph.steps)
 
 
-def replies_of(stage: Stage, answer: Answer) -> list[Reply]:
-    """A shard's answer as replies."""
+def replies_of(stage: Stage, answer: Answer) -> Iterator[Reply]:
+    """A shard's answer as replies, each made when it is asked for."""
     graph = stage.graph
     schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
-    replies = [
-        Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
-        for frame in answer.rows
-        if frame.height
-        for piece in frame.iter_slices(_ROWS_PER_REPLY)
-    ]
+    for pieces in answer.rows:
+        for frame in pieces.frames:
+            for piece in frame.iter_slices(_ROWS_PER_REPLY):
+                if piece.height:
+                    yield Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
     for stream, frames in answer.late.items():
         late = pl.concat(frames)
-        replies.append(Reply("late", stream, late.height, encode(late)))
-    return replies
+        yield Reply("late", stream, late.height, encode(late))
 
 
 def clock_of(state: ShardState) -> int | None:
