@@ -217,6 +217,21 @@ def _print_kernels(found: KernelBench) -> None:
     for rate in found.throughput:
         rates.add_row(rate.kernel, f"{rate.rows_per_second:,.0f}")
     console.print(rates)
+    words = Table(
+        title="result words over an aggregate, ns per row in and out", title_justify="left", show_edge=False
+    )
+    words.add_column("result word")
+    for heading in ("rows in", "ticks", "rows out", "ns per row"):
+        words.add_column(heading, justify="right")
+    for cost in found.words:
+        words.add_row(
+            cost.word,
+            f"{cost.rows:,}",
+            f"{cost.ticks:,}",
+            f"{cost.said:,}",
+            f"{cost.nanoseconds_per_row:,.0f}",
+        )
+    console.print(words)
     console.print(
         f"join in batches: {found.join_rows_per_second:,.0f} rows/s, {found.join_share:.2f} of one Polars join over "
         f"all the data ({found.polars_rows_per_second:,.0f} rows/s)"
