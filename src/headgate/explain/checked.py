@@ -88,6 +88,8 @@ class Checked:
             text.append(f", {state.reason}\n")
         for each in verdict.assumes if verdict.admitted else ():
             _titled(text, "if", [each.sentence, f"otherwise {each.otherwise}: watch {each.metric}"])
+        for warning in verdict.warnings:
+            _titled(text, "warning", [warning])
         if verdict.plan_note:
             _titled(text, "plan", [f"{verdict.plan}: {verdict.plan_note}"])
         for title, lines in promise_lines(self.plans):
@@ -147,6 +149,7 @@ def _section(checked: Checked) -> str:
             for each in verdict.assumes
         ]
         parts.append(f"<p>If: {'<br>'.join(lines)}</p>")
+    parts += [f"<p>Warning: {_html(each)}</p>" for each in verdict.warnings]
     if verdict.plan_note:
         parts.append(f"<p>Plan: {_html(verdict.plan)}: {_html(verdict.plan_note)}</p>")
     parts += [
