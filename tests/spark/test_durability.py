@@ -12,6 +12,7 @@ import pytest
 from tests.spark.shards import Cluster, Memory, stage_of
 
 from headgate.model.errors import SetupError
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.spark import store
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.exchange import advance
@@ -137,6 +138,24 @@ def test_a_row_from_the_far_future_does_not_move_the_clock() -> None:
     cluster.batch({"s": [rows((4, 7)).append_column("_headgate_now", now)]})
     cluster.end()
     assert set(pl.concat(cluster.rows)["k"]) == {7, 9}
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_shards_count_what_comes_late_and_by_how_much(ordered: bool) -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=3, clock=ClockOptions(ordered=ordered))
+    cluster = Cluster(stage)
+    # Without an order among partitions a row is late by the micro-batches before.
+    cluster.batch({"s": [rows((10, 7), (20, 8), (30, 9))]})
+    cluster.batch({"s": [rows((12, 7), (31, 8), (29, 8), (33, 9))]})
+    found = Arrivals.together(
+        store.load(stage, each).state.query.metrics.streams for each in cluster.stores[0]
+    )
+    # Within a partition that has an order, 29 comes after 31.
+    late = {12: 18, 29: 2 if ordered else 1}
+    expected = Arrivals()
+    expected.note("s", 7, pl.Series([each * 1_000_000 for each in late.values()]))
+    assert found == expected
+    assert cluster.late == {"s": 2}
 
 
 def test_streams_advance_together() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.options import FileArgument, QueryOption, StatsOption, open_session
+from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.showing import Showing
 from headgate.model.errors import InputError
 
@@ -90,6 +90,24 @@ def run(
             help="After the last row, let the clock run until windows are empty; done for files.",
         ),
     ] = None,
+    max_late: Annotated[
+        float | None,
+        typer.Option(
+            "--max-late",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="Stop if a larger share of a stream's rows comes late.",
+        ),
+    ] = None,
+    max_ahead: Annotated[
+        str | None,
+        typer.Option(
+            "--max-ahead",
+            metavar="DURATION",
+            help="Set rows aside that are further ahead of the clock on the wall: '1 HOUR'.",
+        ),
+    ] = None,
     strategy: Annotated[
         Strategy, typer.Option("--strategy", help="UPA; NT and DIRECT to compare.")
     ] = Strategy.UPA,
@@ -112,6 +130,7 @@ def run(
     session = open_session(file, stats)
     # Refusals come before anything is started, and need no Java.
     session.require_admitted(query, allow_unbounded=allow_unbounded)
+    future_us = None if max_ahead is None else duration(max_ahead, "--max-ahead")
     showing = Showing(quiet, metrics_port, metrics_host)
     if engine is Engine.spark:
         from headgate.cli.run_on_spark import run_on_spark
@@ -126,6 +145,8 @@ def run(
                 "strategy": strategy.value,
                 "drain": drain,
                 "shards": shards,
+                "future_us": future_us,
+                "max_late": max_late,
                 "rejects": None if rejects is None else str(rejects.absolute()),
             },
             showing,
@@ -158,10 +179,12 @@ def run(
             "allow_unbounded": allow_unbounded,
             "strategy": strategy.value,
             "drain": drain is not False,
+            "future_us": future_us,
         },
         showing,
         rejects=rejects,
         overwrite=overwrite,
+        max_late=max_late,
     )
 
 

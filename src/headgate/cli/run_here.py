@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
+from headgate.cli.late_warnings import LateWarnings
 from headgate.cli.live_view import instant
 from headgate.cli.showing import Showing, summary_table
 from headgate.runtime.board import Board
+from headgate.runtime.lateness import require_few
 
 if TYPE_CHECKING:
     from headgate.runtime.local.engine import Progress as Step
@@ -28,6 +31,7 @@ def run_here(
     *,
     rejects: Path | None,
     overwrite: bool,
+    max_late: float | None,
 ) -> None:
     """Runs queries to the end of their input."""
     from headgate.runtime.local.files import run_to_folder
@@ -43,8 +47,14 @@ def run_here(
         console.print(
             f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever"
         )
-    warnings = AssumptionWarnings(console)
-    board, total = Board(warnings.note), sum(source.total_bytes for source in sources)
+    warnings, late = AssumptionWarnings(console), LateWarnings(console)
+
+    def note(metrics: Mapping[str, Any]) -> None:
+        warnings.note(metrics)
+        late.note(metrics)
+        require_few(metrics, max_late)
+
+    board, total = Board(note), sum(source.total_bytes for source in sources)
     bar = _bar(console, total)
     with showing.serving(board, console), nullcontext() if showing.quiet else bar:
         task = bar.add_task("running", total=total or None, detail="")
@@ -63,9 +73,11 @@ def run_here(
             overwrite=overwrite,
             on_progress=on_progress,
             on_metrics=board.put,
+            on_end=lambda metrics: require_few(metrics, max_late, ended=True),
         )
     if not showing.quiet:
         console.print(summary_table(summary, output, unbounded))
+    late.end(summary.metrics)
 
 
 def _bar(console: Console, total: int) -> Progress:

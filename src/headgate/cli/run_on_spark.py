@@ -78,6 +78,7 @@ def run_on_spark(
     if not showing.quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(summary_table(summary, output, unbounded))
+    view.late.end(summary.metrics)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from headgate.kernels.stateless import EmptyState
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
 from headgate.physical.graph import ExchangeStep, KernelStep, OperatorGraph, SourceStep
+from headgate.runtime.lateness import Arrivals
 
 
 @dataclass
@@ -29,8 +30,13 @@ class Metrics:
     peak_state_rows: int = 0
     peak_state_bytes: int = 0
     late_rows: int = 0
+    future_rows: int = 0
+    streams: Arrivals = field(default_factory=Arrivals)
     seconds: dict[str, float] = field(default_factory=dict)
     operators: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.streams = Arrivals.together([self.streams])
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -42,6 +48,8 @@ class Metrics:
             "peak_state_rows": self.peak_state_rows,
             "peak_state_bytes": self.peak_state_bytes,
             "late_rows": self.late_rows,
+            "future_rows": self.future_rows,
+            "streams": Arrivals.together([self.streams]),
             "operators": {name: dict(sizes) for name, sizes in self.operators.items()},
             "seconds": {name: round(spent, 6) for name, spent in self.seconds.items()},
         }

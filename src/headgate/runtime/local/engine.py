@@ -14,6 +14,7 @@ from headgate.physical.graph import OperatorGraph
 from headgate.physical.horizon import horizon
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, TableScan
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.local.feed import Feed
 from headgate.runtime.query import QueryState
 from headgate.runtime.sources.kept_promises import KeptPromises
@@ -49,6 +50,8 @@ class LocalRun:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Table changes in order of time, with `_born` and `_sign`; a static table's are before all time."""
     drain: bool = True
+    future_us: int | None = None
+    """Rows further ahead of the wall clock than this are set aside, and do not move the clock."""
 
     def __post_init__(self) -> None:
         scans = [node for query in self.queries for node in query.plan.walk() if isinstance(node, TableScan)]
@@ -68,7 +71,7 @@ class LocalRun:
 
         Late rows come with the query that does not see them, and their stream.
         """
-        feed = Feed(self.streams)
+        feed = Feed(self.streams, self.future_us)
         sieves = {query.graph.query: self._sieves(query.graph) for query in self.queries}
 
         def set_aside(query: str, stream: str, frame: pl.DataFrame) -> None:
@@ -80,10 +83,15 @@ class LocalRun:
             for name, frame in step.late.items():
                 for reader in self._readers(name):
                     set_aside(reader, name, frame)
+            for name, frame in step.ahead.items():
+                for reader in self._readers(name):
+                    on_late(reader, name, frame)
+                    self.states[reader].metrics.future_rows += frame.height
             rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
             changes = self._table_changes(done, step.upto)
             for reader, state in self.states.items():
                 seen = dict(rows)
+                state.metrics.streams = self._arrivals(feed, state)
                 for name in (each for each in sieves[reader] if each in rows):
                     seen[name], broken = sieves[reader][name].sift(rows[name])
                     if not broken.is_empty():
@@ -109,6 +117,12 @@ class LocalRun:
         return {
             name: KeptPromises([each for each in graph.promises if each.stream == name]) for name in promised
         }
+
+    def _arrivals(self, feed: Feed, state: QueryState) -> Arrivals:
+        """What has been read of the streams of a query."""
+        return Arrivals(
+            {name: dict(each) for name, each in feed.arrivals.items() if name in state.graph.streams}
+        )
 
     def _readers(self, stream: str) -> list[str]:
         """The queries that read a stream."""

@@ -34,10 +34,12 @@ def run_to_folder(
     overwrite: bool,
     on_progress: Callable[[Progress], None],
     on_metrics: Callable[[Mapping[str, Any]], None] = lambda metrics: None,
+    on_end: Callable[[Mapping[str, Any]], None] = lambda metrics: None,
 ) -> RunSummary:
     """Runs to the end and writes every query's rows and metrics, and late rows, under a folder.
 
-    After each step `on_metrics` is told the metrics of every query.
+    After each step `on_metrics` is told the metrics of every query, and at the end `on_end`; if that raises, nothing
+    is put in its place.
     """
     schemas = {
         query.graph.query: arrow_schema(query.graph.columns, change_log=query.graph.is_change_log)
@@ -71,6 +73,7 @@ def run_to_folder(
         run.run(on_output, on_late, after_step)
         measure()
         for name, found in metrics.items():
+            on_end(found)
             output.write_json(name, "metrics.json", found)
     return RunSummary(metrics, sum(source.rejected_rows for source in sources))
 

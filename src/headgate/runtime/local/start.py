@@ -49,6 +49,7 @@ def prepare(
     policy: RejectPolicy,
     given: Mapping[str, pl.DataFrame],
     drain: bool = True,
+    future_us: int | None = None,
 ) -> tuple[LocalRun, list[FileSource]]:
     """A run over all inputs of the queries: rows given in memory, everything else from files."""
     streams: list[tuple[StreamDef, Iterator[pl.DataFrame]]] = []
@@ -73,7 +74,7 @@ def prepare(
             rows, read = read_table(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
             sources += read
             tables[table.name] = rows
-    return LocalRun(queries, streams, tables, drain), sources
+    return LocalRun(queries, streams, tables, drain, future_us), sources
 
 
 def require_time(stream: StreamDef) -> None:

@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame
 
 from headgate.model.errors import InputError
 from headgate.runtime.growth import with_assumptions
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.output import (
     LATE,
     arrow_schema,
@@ -265,6 +266,7 @@ def summed(
         "waiting_rows",
     ):
         total[name] = sum(each[name] for each in reports)
+    total["streams"] = Arrivals.together(each["streams"] for each in reports)
     total["steps"] = max((each["steps"] for each in reports), default=0)
     total["clock"] = min((each["clock"] for each in reports if each["clock"] is not None), default=None)
     # Shards need not have theirs at one moment, so this is the most that there can have been.

@@ -139,7 +139,6 @@ def metrics_report(
         "clock": clock_of(state),
         "waiting_rows": sum(each.rows for each in state.waiting),
         "waiting_bytes": sum(each.nbytes for each in state.waiting),
-        "future_rows": state.future_rows,
         "ended": state.ended,
         "batch": {
             "cached": before.found != "store",

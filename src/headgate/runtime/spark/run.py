@@ -23,6 +23,7 @@ from headgate.physical.edges import Strategy
 from headgate.physical.stages import cut, ways
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.lateness import require_few
 from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
@@ -66,6 +67,8 @@ class SparkOptions:
     """Whether the clock runs on after the last row; None: if all streams are files, which have an end."""
     idle_ms: int | None = None
     future_us: int | None = None
+    max_late: float | None = None
+    """A stream of whose rows a larger share comes late stops the query."""
     ordered: bool = True
     rejects: str | None = None
     """A folder for bad rows; without one, the first of them stops the query."""
@@ -169,7 +172,8 @@ def run_to_folder(
             if drain and not only_files:
                 run.log.add([], end=True)
                 run.through(spark)
-            metrics[run.stage.graph.query] = run.folder.finish()
+            metrics[run.stage.graph.query] = found = run.folder.finish()
+            require_few(found, options.max_late, ended=True)
         if place.checkpoint is None:
             publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
     return RunSummary(metrics, _rejected(metrics))
@@ -226,6 +230,7 @@ class _Run:
     """Spark's, once it is started."""
     trigger: Mapping[str, Any] = field(default_factory=dict)
     failures: int = 0
+    max_late: float | None = None
 
     @property
     def files(self) -> list[StreamDef]:
@@ -284,6 +289,7 @@ class _Run:
         try:
             wait(self.handle)
         except SetupError as error:
+            require_few(self.folder.last_metrics(), self.max_late)
             self.failures += 1
             if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
                 raise
@@ -323,6 +329,11 @@ def _runs(
         )
     stages = stages_of(queries, options, shards=options.shards or tasks, base=base)
     reported: set[str] = set()
+
+    def on_batch(metrics: Mapping[str, Any]) -> None:
+        place.on_batch(metrics)
+        require_few(metrics, options.max_late)
+
     with in_our_words("Spark cannot run the queries"), ExitStack() as stack:
         root, output = place.checkpoint, place.output
         if root is None:
@@ -340,13 +351,13 @@ def _runs(
             aside = Aside(options.rejects, frozenset(inputs - reported), claimed.run)
             reported |= aside.names
             progress = listener.of(query_name(stage))
-            folder = QueryFolder(output, stage, claimed, place.on_batch, aside, progress)
+            folder = QueryFolder(output, stage, claimed, on_batch, aside, progress)
             folder.check(overwrite=place.overwrite)
             files = [each for each in stage.streams if is_file(each)]
             log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
             sink = None if place.to is None else sink_at(place.to, stage.graph.query)
             sink = sink.beside(checkpoint) if isinstance(sink, KafkaTopic) else sink
-            runs.append(_Run(stage, base, checkpoint, log, folder, sink))
+            runs.append(_Run(stage, base, checkpoint, log, folder, sink, max_late=options.max_late))
         for run in runs:
             run.folder.take()
         yield runs

@@ -24,6 +24,7 @@ from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.horizon import horizon
+from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.sources.changes import signed
@@ -67,7 +68,6 @@ class ShardState:
     """By stream, or by number of the sender."""
     earliest: int | None = None
     """The first instant on any stream, until the clock has passed it."""
-    future_rows: int = 0
     ended: bool = False
 
     @staticmethod
@@ -100,7 +100,6 @@ class ShardState:
             "closed": [each.version for each in self.closed],
             "clocks": {name: asdict(clock) for name, clock in self.clocks.items()},
             "earliest": self.earliest,
-            "future_rows": self.future_rows,
             "ended": self.ended,
         }
 
@@ -109,7 +108,8 @@ class ShardState:
         """The state that had these facts and chunks."""
         query = QueryState(stage.graph)
         query.clock, query.start = facts["clock"], facts["start"]
-        query.metrics = Metrics(**facts["metrics"])
+        # Checkpoints of older versions have the rows from the future beside the other metrics.
+        query.metrics = Metrics(**{"future_rows": facts.get("future_rows", 0), **facts["metrics"]})
         for number, step in enumerate(stage.graph.steps):
             if isinstance(step, KernelStep):
                 query.states[number] = step.kernel.restore(under(chunks, f"{number}/"))
@@ -123,9 +123,7 @@ class ShardState:
             for number, version in enumerate(facts["closed"])
         )
         clocks = {name: StreamClock(**each) for name, each in facts["clocks"].items()}
-        return ShardState(
-            query, waiting, closed, clocks, facts["earliest"], facts["future_rows"], facts["ended"]
-        )
+        return ShardState(query, waiting, closed, clocks, facts["earliest"], facts["ended"])
 
 
 @dataclass
@@ -183,7 +181,7 @@ def _arrive(
     first = stage.feeds_of(stream)[0]
     waiting = list(state.waiting)
     latest, before = clock.latest, clock.latest
-    metrics, future = state.query.metrics, state.future_rows
+    metrics = state.query.metrics
     seen = clock.seen
     for place in sorted({(each.part, each.seq) for each in messages}):
         reference = latest if stage.clock.ordered else before
@@ -195,9 +193,12 @@ def _arrive(
             counts = message.feed == first and stage.is_primary(message.feed, shard)
             if message.late is not None:
                 aside = decode(message.late)
-                answer.set_aside(stream, aside)
-                metrics.late_rows += aside.height - message.future
-                future += message.future
+                late_by = aside[LATE_BY]
+                answer.set_aside(stream, aside.drop(LATE_BY))
+                metrics.late_rows += aside.height - late_by.null_count()
+                metrics.future_rows += late_by.null_count()
+                metrics.streams.note(stream, 0, late_by.drop_nulls())
+            metrics.streams.note(stream, message.read)
             if message.low is None or message.high is None:
                 continue
             if message.blob is not None:
@@ -208,6 +209,7 @@ def _arrive(
                     if counts:
                         answer.set_aside(stream, late.drop(BORN))
                         metrics.late_rows += late.height
+                        metrics.streams.note(stream, 0, bound + definition.slack - late[BORN])
                 waiting[message.feed] = waiting[message.feed].adding(frame)
             if message.high >= bound and not stage.is_changes(stream):
                 opening = max(message.low, bound)
@@ -220,7 +222,6 @@ def _arrive(
         waiting=tuple(waiting),
         clocks={**state.clocks, stream: StreamClock(latest, seen)},
         earliest=earliest,
-        future_rows=future,
     )
 
 
