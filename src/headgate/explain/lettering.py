@@ -83,6 +83,27 @@ def text(
     return f'<text x="{x:.0f}" y="{y:.0f}"{attributes}>{escape(said)}</text>'
 
 
+Size = tuple[float, float]
+
+
+def shelves(sizes: list[Size], longest: float, gaps: Size) -> tuple[list[Size], float, float]:
+    """Where blocks of these sizes stand, side by side as far as there is room and then below; width and height of all.
+
+    A row is as long as `longest`, or as the longest block.
+    """
+    longest = max([longest, *(wide for wide, _ in sizes)])
+    places: list[Size] = []
+    x, y, tallest, right = 0.0, 0.0, 0.0, 0.0
+    for wide, tall in sizes:
+        if x and x + wide > longest:
+            x, y, tallest = 0.0, y + tallest + gaps[1], 0.0
+        places.append((x, y))
+        right = max(right, x + wide)
+        x += wide + gaps[0]
+        tallest = max(tallest, tall)
+    return places, right, y + tallest
+
+
 def document(parts: list[str], picture_width: float, picture_height: float, label: str) -> str:
     """An SVG document of its own, without scripts and without anything from elsewhere."""
     return (

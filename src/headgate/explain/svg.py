@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from headgate.explain.describe import Description, QueryDescription, cut, visible
-from headgate.explain.lettering import SIZE, SMALL, TITLE, document, room, text, width, wrap
+from headgate.explain.lettering import SIZE, SMALL, TITLE, document, room, shelves, text, width, wrap
 from headgate.optimize.state import StateChoice
 
 PATTERN_COLOURS = {"MON": "#2e7d32", "WKS": "#00838f", "WK": "#b26a00", "STR": "#c62828"}
@@ -105,17 +105,15 @@ class _Block:
 def query_svg(queries: list[QueryDescription]) -> str:
     """One SVG document with the plan of every query: side by side as far as there is room, then below."""
     blocks = [_block(query) for query in queries]
-    row_width = max([_WIDEST_ROW, *(each.width for each in blocks)])
-    parts: list[str] = []
-    x, y, tallest, right = 0.0, float(_MARGIN), 0.0, 0.0
-    for block in blocks:
-        if x and x + block.width > row_width:
-            x, y, tallest = 0.0, y + tallest + 2 * _MARGIN, 0.0
-        parts.extend(_draw_block(block, _MARGIN + x, y))
-        right = max(right, x + block.width)
-        x += block.width + 2 * _GAP_X
-        tallest = max(tallest, block.height)
-    bottom = y + tallest + 1.5 * _MARGIN
+    places, right, bottom = shelves(
+        [(each.width, each.height) for each in blocks], _WIDEST_ROW, (2 * _GAP_X, 2 * _MARGIN)
+    )
+    parts = [
+        part
+        for block, (x, y) in zip(blocks, places, strict=True)
+        for part in _draw_block(block, _MARGIN + x, _MARGIN + y)
+    ]
+    bottom += 2.5 * _MARGIN
     legend, legend_width = _legend(bottom)
     names = ", ".join(visible(query.name) for query in queries)
     return document(
