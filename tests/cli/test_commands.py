@@ -177,8 +177,7 @@ def test_check_as_a_document(format: str, tmp_path: Path) -> None:
     assert "&lt;script&gt;" in outcome.out
     drawn = re.search(r"<svg.*?</svg>", outcome.out, re.S)
     assert drawn is not None
-    assert len(ET.fromstring(drawn.group()).findall(".//{*}marker")) == 1
-    assert drawn.group().count("marker-end") == 2
+    assert len(ET.fromstring(drawn.group()).findall(".//{*}path[@class='head']")) == 2
 
 
 def test_explain_leaves_0_even_for_what_check_refuses(refused: Path) -> None:
