@@ -206,9 +206,8 @@ def test_an_arrow_has_the_colour_of_its_line_and_ends_at_its_input(count: int) -
         assert head["fill"] == shaft["stroke"]
         start = float(shaft["d"].split()[0][1:])
         end = float(head["d"].split()[0][1:])
-        source, target = (min(range(count), key=lambda n, x=x: abs(middles[n] - x)) for x in (start, end))
-        assert abs(middles[source] - start) < 0.2
-        assert abs(middles[target] - end) < 0.2
+        (source,) = (n for n in range(count) if abs(middles[n] - start) < 0.2)
+        (target,) = (n for n in range(count) if abs(middles[n] - end) < 0.2)
         assert "stroke-dasharray" in shaft or head["fill"] == "#2e7d32"
         found.add((f"input_{source}", f"input_{target}", "stroke-dasharray" not in shaft))
     assert found == {(each.source, each.target, each.by is not None) for each in joined.arrows}

@@ -35,7 +35,8 @@ def demo(
     ),
 ) -> None:
     """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
-    from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.demo import prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.demo_picture import draw
     from headgate.runtime.spark.cluster import require_spark, why_not_spark
 
     console = Console(highlight=False)

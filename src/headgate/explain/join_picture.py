@@ -199,7 +199,7 @@ def _draw_box(column: _Column, height: float, x: float, y: float) -> Iterator[st
 
 
 def _draw_line(row: _Row, start: float, end: float, y: float) -> Iterator[str]:
-    """A line from one column to another: an arrow with a head of its own colour, or two dots where values are equal."""
+    """An arrow from one column to another, its head in its own colour; or a line with two dots: values are equal."""
     yield f'<circle cx="{start:.1f}" cy="{y:.1f}" r="3" fill="{row.colour}"/>'
     stop = end
     if row.arrow:

@@ -87,7 +87,7 @@ Size = tuple[float, float]
 
 
 def shelves(sizes: list[Size], longest: float, gaps: Size) -> tuple[list[Size], float, float]:
-    """Where blocks of these sizes stand, side by side as far as there is room and then below; width and height of all.
+    """Where blocks stand, side by side as far as there is room and then below; the width and height of all.
 
     A row is as long as `longest`, or as the longest block.
     """

@@ -259,7 +259,9 @@ def _draw_box(placed: _Placed) -> str:
         )
     for line in box.state:
         y += _LINE
-        parts.append(text(line.text, x + width(" " * line.indent, SMALL), y, kind="small", colour=line.colour))
+        parts.append(
+            text(line.text, x + width(" " * line.indent, SMALL), y, kind="small", colour=line.colour)
+        )
     return (
         f'<rect x="{placed.x:.0f}" y="{placed.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="6" '
         f'fill="#fafafa" stroke="{PATTERN_COLOURS[placed.pattern]}" stroke-width="1.5">'
