@@ -14,6 +14,7 @@ from rich.text import Text
 
 from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
+from headgate.explain.glossary import POINTER
 
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
@@ -68,6 +69,7 @@ def _gate(prepared: Demo) -> Text:
         first = verdict.unbounded[0]
         text.append("  refused  ", style="red")
         text.append(f"{verdict.query}: {first.operator} over {first.stream}: {first.reason}\n")
+    text.append(f"{POINTER}\n", style="dim")
     return text
 
 

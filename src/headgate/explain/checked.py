@@ -10,6 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from headgate.explain.describe import visible
+from headgate.explain.glossary import glossary_html
 from headgate.explain.join_picture import Titled, join_picture
 from headgate.explain.sizes import Sizes
 from headgate.safety.join_graph import JoinGraph
@@ -124,7 +125,8 @@ def page(checked: Sequence[Checked]) -> str:
     parts = [_section(each) for each in checked]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>headgate check</title>'
-        f"<style>{_STYLE}</style></head><body><h1>headgate check</h1>{''.join(parts)}</body></html>"
+        f"<style>{_STYLE}</style></head><body><h1>headgate check</h1>"
+        f'<p><a href="#glossary">What the words mean</a></p>{"".join(parts)}{glossary_html()}</body></html>'
     )
 
 
