@@ -213,6 +213,14 @@ def test_an_arrow_has_the_colour_of_its_line_and_ends_at_its_input(count: int) -
     assert found == {(each.source, each.target, each.by is not None) for each in joined.arrows}
 
 
+def test_any_name_can_be_drawn() -> None:
+    (query,) = session('CREATE QUERY `a "b" <c> & d` AS ' + QUERIES["two streams"]).queries
+    for drawn in (query.explain().to_svg(), picture([query.checked])):
+        assert any('a "b" <c> & d' in said for said, _ in texts(ET.fromstring(drawn)))
+    wide = JoinGraph(("注文" * 20, "b"), frozenset(), (("注文" * 20, "b", "x = y"),), ())
+    assert_tidy(ET.fromstring(join_picture([Titled("注文", "#222", wide, refused=False)])))
+
+
 def test_red_is_for_what_is_refused() -> None:
     admitted = join_picture([Titled("fine", "#2e7d32", graph(5), refused=False)])
     assert "stroke-dasharray" in admitted

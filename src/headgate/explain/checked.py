@@ -25,7 +25,7 @@ _STYLE = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:70em;color:#222}h2{font-size:1.1em}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;text-align:left;vertical-align:top}"
     f"pre{{background:#f5f5f5;padding:.6em}}.good{{color:{_GOOD}}}.bad{{color:{_BAD};font-weight:bold}}"
-    f".middle{{color:{_MIDDLE}}}svg{{max-width:100%;height:auto}}"
+    f".middle{{color:{_MIDDLE}}}svg{{max-width:100%;height:auto}}dd{{margin:0 0 .8em 1.5em}}dd p{{margin:.2em 0}}"
 )
 
 

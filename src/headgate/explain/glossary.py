@@ -42,7 +42,7 @@ def glossary_html() -> str:
         f'<dt id="{_anchor(word)}"><b>{escape(word)}</b></dt><dd>{_paragraphs(said)}</dd>'
         for word, said in entries().items()
     ]
-    return f'<details id="glossary"><summary>What the words mean</summary><dl>{"".join(parts)}</dl></details>'
+    return f'<section id="glossary"><h2>What the words mean</h2><dl>{"".join(parts)}</dl></section>'
 
 
 def _anchor(word: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 SIZE, SMALL, TITLE = 12, 11, 14
@@ -108,7 +108,7 @@ def document(parts: list[str], picture_width: float, picture_height: float, labe
     """An SVG document of its own, without scripts and without anything from elsewhere."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture_width:.0f}" height="{picture_height:.0f}" '
-        f'viewBox="0 0 {picture_width:.0f} {picture_height:.0f}" role="img" aria-label="{escape(label)}">'
+        f'viewBox="0 0 {picture_width:.0f} {picture_height:.0f}" role="img" aria-label={quoteattr(label)}>'
         f"<style>text{{{FONT};font-size:{SIZE}px;fill:#222}}.op{{font-weight:bold}}"
         f".dim{{fill:#666;font-size:{SMALL}px}}.small{{font-size:{SMALL}px}}"
         f".title{{font-size:{TITLE}px;font-weight:bold}}</style>"
