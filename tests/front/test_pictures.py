@@ -77,8 +77,12 @@ def canvas(drawn: ET.Element) -> Area:
 
 
 def boxes(drawn: ET.Element) -> list[Area]:
-    """All rectangles but the background."""
-    found = [each.attrib for each in drawn.findall(".//{*}rect") if "x" in each.attrib]
+    """All rectangles but the background and the bands that lead from lines to labels."""
+    found = [
+        each.attrib
+        for each in drawn.findall(".//{*}rect")
+        if "x" in each.attrib and each.get("class") != "band"
+    ]
     corners = [tuple(float(each[name]) for name in ("x", "y", "width", "height")) for each in found]
     return [Area(x, y, x + w, y + h) for x, y, w, h in corners]
 
@@ -174,6 +178,17 @@ def test_what_a_long_title_leaves_out_is_in_the_tooltip() -> None:
     drawn = ET.fromstring(query.explain().to_svg())
     assert any(said.endswith("…") for said, _ in texts(drawn))
     assert any("r1.a + 59 as sum_59" in (each.text or "") for each in drawn.findall(".//{*}title"))
+
+
+def test_alternatives_are_told_apart() -> None:
+    read = Session.from_file(EXAMPLES / "network.cql")
+    (query,) = (each for each in read.queries if each.name == "query4")
+    said = [each for each, _ in texts(ET.fromstring(query.explain(alternatives=True).to_svg()))]
+    assert [each for each in said if each.startswith("alternative")] == [
+        "alternative 1 of 3",
+        "alternative 2 of 3",
+        "alternative 3 of 3",
+    ]
 
 
 def graph(count: int) -> JoinGraph:

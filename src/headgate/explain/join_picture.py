@@ -171,6 +171,7 @@ def _draw(block: _Block, x: float, y: float) -> Iterator[str]:
     top = y + _TITLE_HEIGHT
     y = top + block.head
     foot = y + sum(row.height for row in block.rows) + _APART
+    yield from _bands(block, x, y)
     if block.rows:
         for column in block.columns:
             at = x + column.middle
@@ -185,6 +186,23 @@ def _draw(block: _Block, x: float, y: float) -> Iterator[str]:
         y += row.height
     for number, note in enumerate(block.notes, start=1):
         yield text(note, x, (foot if block.rows else y) + 4 + _LINE * number - 3, kind="dim")
+
+
+def _bands(block: _Block, x: float, y: float) -> Iterator[str]:
+    """Behind every other pair of columns, so that the eye finds from a line to its label."""
+    y += _APART / 2
+    groups: list[float] = []
+    for row in block.rows:
+        if row.first:
+            groups.append(0.0)
+        groups[-1] += row.height
+    for number, height in enumerate(groups):
+        if number % 2 == 0 and len(groups) > 1:
+            yield (
+                f'<rect class="band" x="{x - 6:.1f}" y="{y:.1f}" width="{block.width + 12:.1f}" '
+                f'height="{height:.1f}" rx="4" fill="#f6f6f6"/>'
+            )
+        y += height
 
 
 def _draw_box(column: _Column, height: float, x: float, y: float) -> Iterator[str]:

@@ -102,9 +102,9 @@ class _Block:
     height: float
 
 
-def query_svg(queries: list[QueryDescription]) -> str:
-    """One SVG document with the plan of every query: side by side as far as there is room, then below."""
-    blocks = [_block(query) for query in queries]
+def query_svg(queries: list[tuple[QueryDescription, str]]) -> str:
+    """One SVG document with plans and a note on each: side by side as far as there is room, then below."""
+    blocks = [_block(query, note) for query, note in queries]
     places, right, bottom = shelves(
         [(each.width, each.height) for each in blocks], _WIDEST_ROW, (2 * _GAP_X, 2 * _MARGIN)
     )
@@ -115,7 +115,7 @@ def query_svg(queries: list[QueryDescription]) -> str:
     ]
     bottom += 2.5 * _MARGIN
     legend, legend_width = _legend(bottom)
-    names = ", ".join(visible(query.name) for query in queries)
+    names = ", ".join(dict.fromkeys(visible(query.name) for query, _ in queries))
     return document(
         [*parts, legend],
         max(right, legend_width) + 2 * _MARGIN,
@@ -124,18 +124,20 @@ def query_svg(queries: list[QueryDescription]) -> str:
     )
 
 
-def _block(query: QueryDescription) -> _Block:
+def _block(query: QueryDescription, note: str) -> _Block:
     plan = _measure(query.plan)
-    head = tuple(_head(query, max(plan.span, _WIDEST_STATE)))
+    head = tuple(_head(query, note, max(plan.span, _WIDEST_STATE)))
     wide = max(plan.span, *(line.width for line in head))
     tall = max(placed.bottom for placed in _place(plan, 0, _head_height(head)).walk())
     return _Block(head, plan, wide, tall)
 
 
-def _head(query: QueryDescription, longest: float) -> Iterator[_Line]:
+def _head(query: QueryDescription, note: str, longest: float) -> Iterator[_Line]:
     restore = " RESTORE" if query.restore else ""
     said = visible(f"{query.name}: {query.output}{restore}{query.window or ''}, answer {query.pattern}")
     yield from (_Line(each, "title") for each in wrap(said, room(longest, 1.05 * TITLE)))
+    if note:
+        yield _Line(note, "dim")
     assumed = " (rates assumed: give --stats)" if query.assumed else ""
     cost = f"cost {query.cost:,.0f}/s{assumed}"
     yield from (_Line(each, "dim") for each in wrap(cost, room(longest, SMALL)))
