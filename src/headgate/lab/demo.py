@@ -113,7 +113,7 @@ def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
 
 
 def run_demo_on_spark(
-    demo: Demo, on_step: Callable[[DemoState], None], master: str | None = None, batches: int = 6
+    demo: Demo, on_step: Callable[[DemoState], None], master: str | None = None, batches: int = 8
 ) -> DemoState:
     """Runs the admitted queries on Spark, one after the other; calls back after every micro-batch."""
     from headgate.runtime.spark.cluster import open_spark  # noqa: PLC0415 - needs an extra
