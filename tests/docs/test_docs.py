@@ -28,6 +28,9 @@ DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 PROGRAMS = {"headgate", "cat", "ls"}
 """What a document may run: enough to show Headgate, and nothing that could do harm."""
 
+FLIGHTS = ROOT.parent / "shared" / "data" / "nycflights13" / "flights.csv.gz"
+"""Data that is not part of the project; where it is not there, the tutorial is not tried."""
+
 UNCHECKED = {"text", "json", "yaml"}
 """Languages of blocks that are only for reading."""
 
@@ -182,6 +185,10 @@ def needs_spark(block: Block) -> bool:
 def test_what_a_document_shows_is_true(block: Block, folder: Path) -> None:
     if needs_spark(block) and (shutil.which("java") is None or importlib.util.find_spec("pyspark") is None):
         pytest.skip("needs PySpark and Java, and one of them is missing")
+    if block.document.name == "tutorial.md" and re.search("headgate run|read_csv", block.text):
+        if not FLIGHTS.exists():
+            pytest.skip("needs the flights of nycflights13")
+        shutil.copy(FLIGHTS, folder)
     check(block, folder)
 
 
