@@ -20,7 +20,7 @@ from headgate.language.decode import MOST_BYTES, decode
 from headgate.language.nodes import CreateStream, CreateTable
 from headgate.language.parse import Statement, parse
 from headgate.language.render import render_all
-from headgate.model.errors import HeadgateError, InputError, NameResolutionError, RefusedError, SetupError
+from headgate.model.errors import HeadgateError, InputError, NameResolutionError, RefusedError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
@@ -176,7 +176,7 @@ class Session:
     def on_spark(self) -> SparkWorkspace:
         """The streaming DataFrames given to this session and the engine on Spark."""
         if self.spark is None:
-            raise SetupError("this session has no Spark", remedy="make it with headgate.Session(spark)")
+            raise InputError("this session has no Spark", remedy="make it with headgate.Session(spark)")
         from headgate.runtime.spark.workspace import SparkWorkspace
 
         return SparkWorkspace(self.spark)

@@ -326,3 +326,26 @@ def test_bad_input_as_a_program(tmp_path: Path) -> None:
     assert (
         f"{file}:1:15: error[HG201]: there is no stream, table or query named nosuch".encode() in done.stderr
     )
+
+
+# -- the environment ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (OSError(28, "No space left on device", "/x/y"), "there is no space left for /x/y"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (MemoryError("62 TiB"), "there is not enough memory: 62 TiB"),
+    ],
+)
+def test_what_the_system_fails_with_ends_with_3(
+    failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("headgate.session.read_text", fails)
+    outcome = headgate("check", EXAMPLES / "network.cql")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err.splitlines()[0] == f"error[HG601]: {said}"

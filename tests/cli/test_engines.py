@@ -21,7 +21,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_java")
 def test_without_java_a_run_names_the_other_engine(tmp_path: Path) -> None:
     done = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "out")
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (3, "")
     assert NO_JAVA in done.err
     assert "--engine local" in done.err
     assert not (tmp_path / "out").exists()
@@ -47,7 +47,7 @@ def test_without_java_the_demo_runs_all_the_same(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_java")
 def test_a_demo_that_was_told_to_use_spark_does_not_use_another(tmp_path: Path) -> None:
     done = headgate("demo", "--engine", "spark", "--picture", tmp_path / "demo.png")
-    assert done.code == 2
+    assert done.code == 3
     assert "--engine local" in done.err
 
 

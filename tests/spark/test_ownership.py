@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.spark.shards import stage_of
 
-from headgate.model.errors import HeadgateError, InputError, SetupError
+from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.output import as_declared
@@ -196,7 +196,7 @@ def test_rejects_belong_to_a_run(tmp_path: Path) -> None:
     reading("a", 2, "2")
     reading("a", 1, "3")
     for _ in range(2):
-        with pytest.raises(SetupError, match="rejects of an earlier run"):
+        with pytest.raises(InputError, match="rejects of an earlier run"):
             reading("b", 1, "2")
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "out" / "qb").exists()
@@ -204,7 +204,7 @@ def test_rejects_belong_to_a_run(tmp_path: Path) -> None:
         if not each.name.startswith("."):
             each.unlink()
     reading("b", 1, "2")
-    with pytest.raises(SetupError, match="rejects of an earlier run"):
+    with pytest.raises(InputError, match="rejects of an earlier run"):
         reading("a", 1, "4")
 
 

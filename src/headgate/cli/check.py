@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from headgate.cli.console import open_console
 from headgate.cli.options import FilesArgument, QueryOption, StatsOption, chosen_queries, open_session
 from headgate.model.errors import InputError
 
@@ -78,7 +78,7 @@ def check(
         case Format.svg:
             typer.echo(picture(every))
         case _:
-            console = Console(soft_wrap=True, highlight=False)
+            console = open_console(soft_wrap=True)
             for file, queries in checked:
                 if len(files) > 1:
                     console.print(Text(f"{file}", style="underline"))

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.cli.console import open_console
 from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
 
@@ -38,7 +39,7 @@ def demo(
     from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
     from headgate.runtime.spark.cluster import require_spark, why_not_spark
 
-    console = Console(highlight=False)
+    console = open_console()
     if engine is Engine.spark:
         require_spark()
     elif engine is None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from headgate.cli.console import open_console
 from headgate.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -137,14 +137,14 @@ def reproduce(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    console = Console(highlight=False)
+    console = open_console()
     console.print(_series(found.as_dict()))
     console.print(_claims(found.claims))
 
 
 def _working(what: str, work: Callable[[Callable[[str], None]], Any]) -> Any:
     """Does some work while a line on the terminal says how far it is."""
-    with Console(stderr=True).status(f"{what} …") as status:
+    with open_console(stderr=True).status(f"{what} …") as status:
         return work(lambda step: status.update(f"{step} …"))
 
 
@@ -163,7 +163,7 @@ def _bench_streams(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    console = Console(highlight=False)
+    console = open_console()
     if not console.is_terminal:
         # A file or a pipe has no edge.
         console.width = _WIDE
@@ -198,7 +198,7 @@ def _engines(found: StreamBench) -> Table:
 
 
 def _print_kernels(found: KernelBench) -> None:
-    console = Console(highlight=False)
+    console = open_console()
     growth = Table(title="time per step of 10,000 rows, ms (mean)", title_justify="left", show_edge=False)
     growth.add_column("kernel")
     growth.add_column("state rows", justify="right")

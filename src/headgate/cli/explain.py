@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from headgate.cli.console import open_console
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
 
 EPILOG = (
@@ -65,4 +65,4 @@ def explain(
         case Format.svg:
             typer.echo(whole.to_svg())
         case _:
-            Console(soft_wrap=True, highlight=False).print(whole.to_text(), end="")
+            open_console(soft_wrap=True).print(whole.to_text(), end="")

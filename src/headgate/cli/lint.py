@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
+
+from headgate.cli.console import open_console
 
 EPILOG = (
     "Exit code: 0 all bounded, 1 a state grows or Spark would refuse the query, 2 bad input.   Examples: "
@@ -56,7 +57,7 @@ def lint(
     if format is Format.json:
         typer.echo(json.dumps({"queries": [report.as_dict() for report in outcome.reports]}, indent=2))
     else:
-        console = Console(soft_wrap=True, highlight=False)
+        console = open_console(soft_wrap=True)
         for report in outcome.reports:
             console.print(_coloured(report.to_text()), end="")
     if outcome.failure is not None:

@@ -6,13 +6,15 @@ import io
 import os
 import signal
 import sys
+from pathlib import Path
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
 from headgate.cli import check, demo, experiments, explain, lint, soak
 from headgate.cli import run as running
-from headgate.model.errors import HeadgateError
+from headgate.cli.console import open_console
+from headgate.model.errors import HeadgateError, SetupError
 
 app = typer.Typer(
     name="headgate",
@@ -44,7 +46,7 @@ def run() -> None:
     try:
         app()
     except HeadgateError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(_visible(error.render()))
+        _say(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader went away (headgate … | head): that is its right. Python must not complain at exit either.
@@ -52,6 +54,27 @@ def run() -> None:
         sys.exit(141)
     except KeyboardInterrupt:
         sys.exit(130)
+    except (OSError, MemoryError) as error:
+        failed = environment_error(error)
+        _say(failed)
+        sys.exit(failed.exit_code)
+
+
+def _say(error: HeadgateError) -> None:
+    open_console(stderr=True, soft_wrap=True).print(Text(_visible(error.render())))
+
+
+def environment_error(error: OSError | MemoryError) -> SetupError:
+    """What no part of a command foresaw that the system says: no room, no memory, a file that is not to be had."""
+    from headgate.runtime.disk import disk_full, is_full
+
+    if isinstance(error, MemoryError):
+        remedy = "give it more memory, or take smaller steps with --batch-rows"
+        return SetupError(f"there is not enough memory{f': {error}' if str(error) else ''}", remedy=remedy)
+    if is_full(error):
+        return disk_full(None if error.filename is None else Path(os.fsdecode(error.filename)))
+    where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    return SetupError(f"{where}{error.strerror or error}")
 
 
 def _visible(message: str) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
+from headgate.cli.console import open_console
 from headgate.cli.live_view import instant
 from headgate.cli.showing import Showing, summary_table
 from headgate.runtime.board import Board
@@ -37,7 +38,7 @@ def run_here(
     prepared, sources = session.local.prepare(
         session.chosen(names), session.catalog, base=session.base, policy=policy, **options
     )
-    console = Console(stderr=True, highlight=False)
+    console = open_console(stderr=True)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
     for name in unbounded:
         console.print(

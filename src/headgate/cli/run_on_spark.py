@@ -10,8 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
+from headgate.cli.console import open_console
 from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
 from headgate.cli.showing import Showing, summary_table
 
@@ -44,7 +43,7 @@ def run_on_spark(
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
 
-    console = Console(stderr=True, highlight=False)
+    console = open_console(stderr=True)
     # What is wrong with the input is said before the seconds that Spark takes to start.
     stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
     for stage in stages:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from headgate.runtime.board import Board
@@ -41,7 +42,9 @@ class Showing:
 
 def summary_table(summary: RunSummary, output: Path, unbounded: list[str]) -> Table:
     """What every query did, as a table."""
-    table = Table(title=f"results in {output}", title_justify="left", show_edge=False)
+    table = Table(
+        title=Text(f"results in {output}", style="table.title"), title_justify="left", show_edge=False
+    )
     for name in ("query", "rows in", "rows out", "peak state rows", "peak state MB", "late"):
         table.add_column(name, justify="left" if name == "query" else "right")
     for query, metrics in summary.metrics.items():

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from headgate.cli.console import open_console
 from headgate.cli.experiments import Format, FormatOption
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def soak(
     from headgate.runtime.spark.cluster import require_spark
 
     require_spark()
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = open_console(stderr=True, soft_wrap=True)
     found = lab.run(
         minutes,
         every=every,
@@ -56,7 +56,7 @@ def soak(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
-        Console(highlight=False).print(_table(found))
+        open_console().print(_table(found))
     if not found.flat:
         raise typer.Exit(1)
 

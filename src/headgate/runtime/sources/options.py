@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headgate.model.errors import DeclarationError, SetupError, UnsupportedError
+from headgate.model.errors import DeclarationError, UnsupportedError
 from headgate.model.suggest import did_you_mean
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.datepattern import strftime_patterns
@@ -53,7 +53,7 @@ def read_options(definition: StreamDef | TableDef) -> FileOptions:
     """The options of a stream's or table's source; raises on what the local engine does not know or cannot do."""
     source = definition.source
     if source is None:
-        raise SetupError(
+        raise DeclarationError(
             f"{definition.name} has no source to read rows from",
             remedy="add USING parquet OPTIONS (path '…') to its declaration, or hand its rows over in memory",
         )

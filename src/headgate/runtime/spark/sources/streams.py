@@ -70,7 +70,7 @@ def _packed_kafka(
 def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
     """A declared stream as Spark's own source reads it."""
     if stream.source is None:
-        raise SetupError(
+        raise DeclarationError(
             f"stream {stream.name} has no rows",
             remedy=f"give it a DataFrame with session.stream({stream.name!r}, …), or declare it with USING",
         )
