@@ -68,7 +68,7 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
     with held(tmp_path / "q"):
-        with pytest.raises(InputError, match="another run is using the checkpoint .*/q"):
+        with pytest.raises(InputError, match=r"another run is using the checkpoint .*/q"):
             require_free(tmp_path / "q")
         require_free(tmp_path / "other")
         assert not (tmp_path / "other").exists()
