@@ -7,13 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from tests.cli.door import headgate
 
+import headgate as hg
+from headgate.cli.interrupted import RunInterrupt, telling_what_is_kept
 from headgate.cli.main import app
+from headgate.runtime.local.engine import LocalRun
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
@@ -22,10 +26,13 @@ REFUSED = (
 )
 
 
+AS_PROGRAM = "import sys; sys.argv[0] = 'headgate'; from headgate.cli.main import run; run()"
+
+
 def started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """Runs `headgate` as a program of its own, its output going into pipes."""
     return subprocess.run(
-        [sys.executable, "-m", "headgate.cli.main", *map(str, arguments)],
+        [sys.executable, "-c", AS_PROGRAM, *map(str, arguments)],
         capture_output=True,
         env=os.environ | environment,
         timeout=120,
@@ -50,6 +57,39 @@ def test_help_shows_an_example(command: str) -> None:
     assert outcome.code == 0
     assert "Example" in words
     assert f"headgate {command}" in words.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = headgate(*filter(None, [command]), "--help").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    # What an option means has room beside it, in lines of several words.
+    told = [line for line in lines if line.lstrip().startswith("-")]
+    assert told
+    assert not any(word in line for line in lines for word in ("<bool>", "<int", "<float", "[bold]"))
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_says_what_exit_codes_mean(command: str) -> None:
+    said = headgate(*filter(None, [command]), "--help").out
+    for code in ("  0 ", "  2 ", "  3 "):
+        assert code in said.partition("Exit codes:")[2]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    outcome = headgate("--version")
+    assert (outcome.code, outcome.out) == (0, f"headgate {version('headgate')}\n")
+    assert hg.__version__ == version("headgate")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("headgate ch", "check"), ("headgate run --over", "--overwrite")]
+)
+def test_a_shell_completes_commands_and_options(words: str, found: str) -> None:
+    position = str(len(words.split()) - 1)
+    done = started(_HEADGATE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=position)
+    assert done.stdout.decode().split() == [found]
 
 
 def test_help_lists_the_commands() -> None:
@@ -349,3 +389,39 @@ def test_what_the_system_fails_with_ends_with_3(
     outcome = headgate("check", EXAMPLES / "network.cql")
     assert (outcome.code, outcome.out) == (3, "")
     assert outcome.err.splitlines()[0] == f"error[HG601]: {said}"
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_says_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalRun, "run", interrupted)
+    outcome = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "out", "--engine", "local")
+    assert (outcome.code, outcome.out) == (130, "")
+    assert outcome.err == (
+        f"interrupted: nothing was written to {tmp_path / 'out'}, and the same command starts anew; "
+        "with --checkpoint DIR, on Spark, a run can go on where it was\n"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_interrupted_run_with_a_checkpoint_can_go_on() -> None:
+    with pytest.raises(RunInterrupt, match=r"the state in state; the same command goes on from there"):
+        interrupt_within(Path("state"))
+
+
+def interrupt_within(checkpoint: Path) -> None:
+    with telling_what_is_kept(Path("out"), checkpoint):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_check_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headgate.session.read_text", interrupted)
+    outcome = headgate("check", EXAMPLES / "network.cql")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "interrupted\n")

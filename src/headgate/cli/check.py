@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 from headgate.cli.options import FilesArgument, QueryOption, StatsOption, chosen_queries, open_session
 from headgate.model.errors import InputError
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from headgate.explain.checked import Checked
     from headgate.session import Query
 
-EPILOG = (
-    "Exit code: 0 all bounded or conditional, 1 some refused (with --strict also: some conditional), 2 bad input.   "
-    "Examples: [bold]headgate check auction.cql[/]   ·   [bold]headgate check auction.cql --format json[/]"
+EPILOG = closing(
+    "headgate check auction.cql",
+    "headgate check auction.cql --format json",
+    codes={
+        0: "all queries are bounded or conditional",
+        1: "a query is refused, or with --strict conditional",
+    },
 )
 
 

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
@@ -19,18 +20,21 @@ from headgate.cli.run import Engine
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
 
-EPILOG = "Example: [bold]headgate demo --items 50000 --picture auction.png[/]"
+EPILOG = closing(
+    "headgate demo", "headgate demo --items 50000 --picture auction.png", codes={0: "played to its end"}
+)
 
 
 def demo(
     items: Annotated[
-        int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")
+        int,
+        typer.Option("--items", metavar="N", min=10, help="Items in the auction; each has about 13 bids."),
     ] = 15_000,
     engine: Annotated[
         Engine | None,
         typer.Option("--engine", help="On Spark, or in this process; by itself, on Spark where it can run."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another auction.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another auction.")] = 1,
     picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
         "headgate-demo.png"
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 from headgate.model.errors import InputError
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from headgate.lab.bench.streams import StreamBench
     from headgate.lab.reproduce.claims import Claim
 
-BENCH_EPILOG = (
-    "Examples: [bold]headgate bench kernels --format json > kernels.json[/]   ·   "
-    "[bold]headgate bench join --interval[/]   ·   "
-    "[bold]headgate bench join --rows 4000000 --batch 1000000 --engines headgate-spark,spark-hdfs[/]"
+BENCH_EPILOG = closing(
+    "headgate bench kernels --format json > kernels.json",
+    "headgate bench join --interval",
+    "headgate bench join --rows 4000000 --engines headgate-spark,spark-hdfs",
+    codes={0: "measured", 1: "the engines disagree"},
 )
 _ENGINE_COLUMNS = (
     "engine",
@@ -35,7 +37,9 @@ _ENGINE_COLUMNS = (
     "p95 batch s",
 )
 _WIDE = 120
-REPRODUCE_EPILOG = "Example: [bold]headgate reproduce windows --picture windows.png[/]"
+REPRODUCE_EPILOG = closing(
+    "headgate reproduce windows --picture windows.png", codes={0: "done", 1: "the runs disagree"}
+)
 
 
 class Bench(StrEnum):
@@ -71,10 +75,10 @@ def bench(
     format: FormatOption = Format.text,
     quick: QuickOption = False,
     rows: Annotated[
-        int, typer.Option("--rows", min=2, help="Rows of all streams together; not for kernels.")
+        int, typer.Option("--rows", metavar="N", min=2, help="Rows of all streams together; not for kernels.")
     ] = 20_000_000,
     batch: Annotated[
-        int, typer.Option("--batch", min=2, help="Rows in a micro-batch; not for kernels.")
+        int, typer.Option("--batch", metavar="N", min=2, help="Rows in a micro-batch; not for kernels.")
     ] = 2_000_000,
     engines: Annotated[
         str | None,

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
+from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
 
-EPILOG = (
-    "Examples: [bold]headgate explain auction.cql[/]   ·   "
-    "[bold]headgate explain auction.cql --format svg > plan.svg[/]   ·   "
-    "[bold]headgate explain join.cql --stats rates.yaml --alternatives[/]   ·   "
-    "[bold]headgate explain join.cql --shards 4[/]"
+EPILOG = closing(
+    "headgate explain auction.cql",
+    "headgate explain auction.cql --format svg > plan.svg",
+    "headgate explain join.cql --stats rates.yaml --alternatives",
+    "headgate explain join.cql --shards 4",
+    codes={0: "shown"},
 )
 
 
@@ -40,7 +42,11 @@ def explain(
     shards: Annotated[
         int | None,
         typer.Option(
-            "--shards", min=1, max=1_000, help="Also show the stages on up to so many shards of Spark."
+            "--shards",
+            metavar="N",
+            min=1,
+            max=1_000,
+            help="Also show the stages on up to so many shards of Spark.",
         ),
     ] = None,
 ) -> None:

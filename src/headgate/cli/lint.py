@@ -10,12 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 
-EPILOG = (
-    "Exit code: 0 all bounded, 1 a state grows or Spark would refuse the query, 2 bad input.   Examples: "
-    "[bold]headgate lint job.py[/]   ·   [bold]headgate lint job.py --format json[/]   ·   "
-    "[bold]headgate lint job.py -- --date 2026-03-01[/]"
+EPILOG = closing(
+    "headgate lint job.py",
+    "headgate lint job.py --format json",
+    "headgate lint job.py -- --date 2026-03-01",
+    codes={0: "all states are bounded", 1: "a state grows, or Spark would refuse the query"},
 )
 
 STYLES = {"✓": "green", "✗": "red", "?": "yellow"}
@@ -47,7 +49,7 @@ def lint(
 ) -> None:
     """Say which states of a plain PySpark streaming job Spark ever drops, and what to change.
 
-    [bold]The script is executed[/], in a process of its own, with everything it does outside of streaming queries:
+    The script is executed, in a process of its own, with everything it does outside of streaming queries:
     it reads, and it writes. Only streaming queries do not start: start() and toTable() hand the query to lint
     instead, and functions given to foreachBatch are not called. What it prints is not shown.
     """

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
 from headgate.cli.console import open_console
+from headgate.cli.interrupted import telling_what_is_kept
 from headgate.cli.live_view import instant
 from headgate.cli.showing import Showing, summary_table
 from headgate.runtime.board import Board
@@ -47,7 +48,11 @@ def run_here(
     warnings = AssumptionWarnings(console)
     board, total = Board(warnings.note), sum(source.total_bytes for source in sources)
     bar = _bar(console, total)
-    with showing.serving(board, console), nullcontext() if showing.quiet else bar:
+    with (
+        telling_what_is_kept(output, None),
+        showing.serving(board, console),
+        nullcontext() if showing.quiet else bar,
+    ):
         task = bar.add_task("running", total=total or None, detail="")
 
         def on_progress(step: Step) -> None:

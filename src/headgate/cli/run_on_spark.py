@@ -10,7 +10,10 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from headgate.cli.console import open_console
+from headgate.cli.interrupted import stopped, telling_what_is_kept
 from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
 from headgate.cli.showing import Showing, summary_table
 
@@ -56,7 +59,7 @@ def run_on_spark(
         title="following" if follow else "running",
         first_line=LINE_SECONDS if follow else FIRST_LINE_SECONDS,
     )
-    with showing.serving(view.board, console), view:
+    with telling_what_is_kept(output, checkpoint), showing.serving(view.board, console), view:
         spark = open_spark(master, needed | settings)
         try:
             place = Place(output, checkpoint, overwrite, view.board.put, to)
@@ -77,6 +80,8 @@ def run_on_spark(
     if not showing.quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(summary_table(summary, output, unbounded))
+        if follow:
+            console.print(Text(stopped(output, checkpoint)), soft_wrap=True)
 
 
 @contextmanager

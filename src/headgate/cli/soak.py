@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 from headgate.cli.experiments import Format, FormatOption
 
 if TYPE_CHECKING:
     from headgate.lab.soak import Sample, Soak
 
-EPILOG = "Exit code: 0 flat, 1 not.   Example: [bold]headgate soak --minutes 30 --picture soak.png[/]"
+EPILOG = closing(
+    "headgate soak --minutes 30 --picture soak.png",
+    codes={0: "memory and state stay flat", 1: "they do not"},
+)
 
 
 def soak(
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="For how long.")] = 30.0,
+    minutes: Annotated[
+        float, typer.Option("--minutes", metavar="MINUTES", min=0.1, help="For how long.")
+    ] = 30.0,
     every: Annotated[
         float, typer.Option("--every", min=0.1, metavar="SECONDS", help="A file of each stream so often.")
     ] = 3.0,
