@@ -425,3 +425,60 @@ def test_an_interrupted_check_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.session.read_text", interrupted)
     outcome = headgate("check", EXAMPLES / "network.cql")
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "interrupted\n")
+
+
+# -- options of sources ---------------------------------------------------------------------------
+
+OPTIONS = {
+    "USING csv OPTIONS (path 's.csv', heder true)": "s: csv files have no option heder",
+    "USING csv OPTIONS (path 's.csv', sep ';;')": "s: sep ';;' is not one plain character",
+    "USING csv OPTIONS (path 's.csv', header 'maybe')": "s: header is 'maybe'",
+    "USING csv OPTIONS (header true)": "s has no path",
+    "USING csv OPTIONS (path 's.csv', mode 'PERMISSIVE')": "s: mode 'PERMISSIVE' is not supported for csv files",
+    "USING json OPTIONS (path 's.json', timestampFormat 'qq')": "the date pattern 'qq' is not supported",
+    "USING parquet OPTIONS (path 's', header true)": "s: parquet files have no option header",
+}
+
+
+@pytest.mark.parametrize("using", OPTIONS)
+@pytest.mark.parametrize("command", [("check",), ("run", "--engine", "local", "-o", "out")])
+def test_check_refuses_the_options_that_run_refuses(
+    using: str, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "f.cql"
+    file.write_text(
+        f"CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts {using};"
+        "CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 1 SECOND];"
+    )
+    outcome = headgate(*command, file)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"]: {OPTIONS[using]}\n" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("declaration", "said"),
+    [
+        (
+            "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING kafka",
+            "no Kafka servers are named",
+        ),
+        (
+            "CREATE TABLE s (k BIGINT) USING json OPTIONS (path 's', changeTime 'at')",
+            "changeTime and changeOp belong together",
+        ),
+        ("CREATE TABLE s (k BIGINT) USING postgres OPTIONS (tabel 's')", "postgres has no option tabel here"),
+    ],
+)
+def test_check_looks_at_all_sources_that_it_knows(declaration: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.cql"
+    file.write_text(
+        f"CREATE STREAM r (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts; {declaration};"
+        "CREATE QUERY q AS SELECT ISTREAM(r.k) FROM r [RANGE 1 SECOND], s WHERE r.k = s.k;"
+        "CREATE QUERY p AS SELECT ISTREAM(k) FROM r [RANGE 1 SECOND];"
+    )
+    outcome = headgate("check", file)
+    assert outcome.code == 2
+    assert said in outcome.err
+    # What no query reads is not looked at, as in a run.
+    assert headgate("check", file, "--query", "p").code == 0

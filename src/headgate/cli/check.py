@@ -68,10 +68,13 @@ def check(
 ) -> None:
     """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
     from headgate.explain.checked import page, picture
+    from headgate.runtime.sources.declared import check_sources
 
     if output is not None and witness is None:
         raise InputError("--output is where --witness writes its rows", remedy="give --witness N too")
     asked = [(file, chosen_queries(open_session(file, stats), query)) for file in files]
+    for read in (each for _, queries in asked for each in queries):
+        check_sources(read.plan)
     checked = [(file, [_shown(each, witness, output) for each in queries]) for file, queries in asked]
     every = [each for _, found in checked for each in found]
     match format:

@@ -35,12 +35,13 @@ def demo(
         typer.Option("--engine", help="On Spark, or in this process; by itself, on Spark where it can run."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another auction.")] = 1,
-    picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
-        "headgate-demo.png"
-    ),
+    picture: Annotated[
+        Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes, if matplotlib is there.")
+    ] = Path("headgate-demo.png"),
 ) -> None:
     """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
     from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.plots import HOW_TO_DRAW, can_draw
     from headgate.runtime.spark.cluster import require_spark, why_not_spark
 
     console = open_console()
@@ -58,8 +59,11 @@ def demo(
         run = run_demo_on_spark if engine is Engine.spark else run_demo
         state = run(prepared, lambda now: live.update(_display(now)))
     console.print(_display(state))
-    draw(state, picture)
-    console.print(f"picture: {picture}")
+    if can_draw():
+        draw(state, picture)
+        console.print(Text(f"picture: {picture}"))
+    else:
+        console.print(Text(f"no picture, for matplotlib is not installed: {HOW_TO_DRAW}"))
 
 
 def _gate(prepared: Demo) -> Text:

@@ -93,6 +93,9 @@ def bench(
     ] = None,
 ) -> None:
     """Measure Headgate on this machine, and others beside it."""
+    from headgate.lab.plots import require_drawing
+
+    require_drawing(picture)
     if interval and name is not Bench.window_join:
         raise InputError(f"--interval is for join, not for {name}", remedy="headgate bench join --interval")
     if name is not Bench.kernels:
@@ -120,9 +123,11 @@ def reproduce(
     quick: QuickOption = False,
 ) -> None:
     """Run a document's experiment and say which of its claims hold here."""
+    from headgate.lab.plots import require_drawing
     from headgate.lab.reproduce import joins, windows
     from headgate.lab.reproduce.traffic import Traffic
 
+    require_drawing(picture)
     found: Any
     if name is Experiment.windows:
         traffic = None if zeek is None else Traffic.zeek(zeek)

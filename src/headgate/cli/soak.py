@@ -45,8 +45,10 @@ def soak(
 ) -> None:
     """Follow a generated auction on Spark for a long time: do memory and state stay as they are?"""
     from headgate.lab import soak as lab
+    from headgate.lab.plots import require_drawing
     from headgate.runtime.spark.cluster import require_spark
 
+    require_drawing(picture)
     require_spark()
     console = open_console(stderr=True, soft_wrap=True)
     found = lab.run(
