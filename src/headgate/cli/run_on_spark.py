@@ -40,6 +40,7 @@ def run_on_spark(
 
     chosen = session.chosen(names)
     require_spark()
+    from headgate.runtime.output import late_folder, safe_name
     from headgate.runtime.sinks.address import formats_of, sink_at
     from headgate.runtime.spark.failures import close
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
@@ -50,6 +51,9 @@ def run_on_spark(
     # What is wrong with the input is said before the seconds that Spark takes to start.
     stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
     for stage in stages:
+        safe_name(stage.graph.query)
+        for stream in stage.streams:
+            late_folder(output, stream.name)
         if to is not None:
             sink_at(to, stage.graph.query)
     needed = packages_for([each for stage in stages for each in stage.streams], formats_of(to))
