@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from tests.spark.shards import Cluster, Memory, stage_of
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError, SetupError
 from headgate.runtime.lateness import Arrivals
 from headgate.runtime.spark import store
-from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.checkpoint import claim, held, require_free
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
@@ -40,7 +40,7 @@ def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None
     first.keep()
     assert claim(tmp_path, before) == replace(first, fresh=False)
     after = stage_of(TEXT.format(seconds=6), "q", {}, shards=2)
-    with pytest.raises(SetupError, match="another form of query q") as refused:
+    with pytest.raises(InputError, match="another form of query q") as refused:
         claim(tmp_path, after)
     assert "- step 2: window(1) Window(spec=Range(length=5000000" in refused.value.cause
     assert "+ step 2: window(1) Window(spec=Range(length=6000000" in refused.value.cause
@@ -48,7 +48,7 @@ def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None
 
 def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
     claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).keep()
-    with pytest.raises(SetupError, match="shards 2"):
+    with pytest.raises(InputError, match="shards 2"):
         claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
 
 
@@ -57,14 +57,25 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     claim(tmp_path, stage).keep()
     path = tmp_path / "headgate" / "query.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(SetupError, match="format 99"):
+    with pytest.raises(InputError, match="format 99"):
         claim(tmp_path, stage)
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
-    with pytest.raises(SetupError, match="not one of Headgate's"):
+    with pytest.raises(InputError, match="not one of Headgate's"):
         claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+
+
+def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
+    with held(tmp_path / "q"):
+        with pytest.raises(InputError, match=r"another run is using the checkpoint .*/q"):
+            require_free(tmp_path / "q")
+        require_free(tmp_path / "other")
+        assert not (tmp_path / "other").exists()
+    require_free(tmp_path / "q")
+    # What only holds a checkpoint does not use it up.
+    assert claim(tmp_path / "q", stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).fresh
 
 
 def test_a_missing_chunk_is_noticed() -> None:

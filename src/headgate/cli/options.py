@@ -18,7 +18,7 @@ FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="A file of CQL statements.", show_default=False)
 ]
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Files of CQL statements.", show_default=False)
+    list[Path], typer.Argument(metavar="FILE", help="Files of CQL statements.", show_default=False)
 ]
 StatsOption = Annotated[
     Path | None,

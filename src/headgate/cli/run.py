@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
+from headgate.cli.closing import closing
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.showing import Showing
 from headgate.model.errors import InputError
 
-EPILOG = (
-    "Exit code: 0 done, 1 a query was refused, 2 bad input.   Examples: "
-    "[bold]headgate run auction.cql --output out[/]   ·   "
-    "[bold]headgate run auction.cql -o out -q hot --rejects bad[/]"
+EPILOG = closing(
+    "headgate run auction.cql --output out",
+    "headgate run auction.cql -o out --engine local",
+    "headgate run auction.cql -o out -q hot --rejects bad",
+    "headgate run auction.cql -o out --checkpoint state --follow",
+    codes={0: "done", 1: "a query was refused", 130: "interrupted (Ctrl-C)"},
 )
 
 SPARK_BATCH_ROWS, LOCAL_BATCH_ROWS = 1_000_000, 100_000
@@ -51,7 +54,9 @@ def run(
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option("--shards", min=1, max=1024, help="Spark: shards; as many as cores if not given."),
+        typer.Option(
+            "--shards", metavar="N", min=1, max=1024, help="Spark: shards; as many as cores if not given."
+        ),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Spark: go on with files that come, until interrupted.")
@@ -61,7 +66,10 @@ def run(
     batch_rows: Annotated[
         int | None,
         typer.Option(
-            "--batch-rows", min=1, help="Rows per step, about: 1,000,000 on Spark, 100,000 locally."
+            "--batch-rows",
+            metavar="N",
+            min=1,
+            help="Rows per step, about: 1,000,000 on Spark, 100,000 locally.",
         ),
     ] = None,
     allow_unbounded: Annotated[
@@ -76,7 +84,7 @@ def run(
         typer.Option(
             "--to",
             metavar="SINK",
-            help="Spark: rows go there: console, kafka://host:9092/topic, postgresql://host/db?table=name.",
+            help="Spark: rows go there: console, kafka://HOST:9092/TOPIC or postgresql://HOST/DB?table=NAME.",
         ),
     ] = None,
     conf: Annotated[

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
+from headgate.cli.console import open_console
+from headgate.cli.interrupted import telling_what_is_kept
 from headgate.cli.late_warnings import LateWarnings
 from headgate.cli.live_view import instant
 from headgate.cli.showing import Showing, summary_table
@@ -41,7 +43,7 @@ def run_here(
     prepared, sources = session.local.prepare(
         session.chosen(names), session.catalog, base=session.base, policy=policy, **options
     )
-    console = Console(stderr=True, highlight=False)
+    console = open_console(stderr=True)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
     for name in unbounded:
         console.print(
@@ -56,7 +58,11 @@ def run_here(
 
     board, total = Board(note), sum(source.total_bytes for source in sources)
     bar = _bar(console, total)
-    with showing.serving(board, console), nullcontext() if showing.quiet else bar:
+    with (
+        telling_what_is_kept(output, None),
+        showing.serving(board, console),
+        nullcontext() if showing.quiet else bar,
+    ):
         task = bar.add_task("running", total=total or None, detail="")
 
         def on_progress(step: Step) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from headgate.runtime.board import Board
@@ -43,7 +44,12 @@ def summary_table(summary: RunSummary, output: Path, unbounded: list[str]) -> Ta
     """What every query did, as a table."""
     from headgate.explain.glossary import POINTER
 
-    table = Table(title=f"results in {output}", title_justify="left", show_edge=False, caption_justify="left")
+    table = Table(
+        title=Text(f"results in {output}", style="table.title"),
+        title_justify="left",
+        show_edge=False,
+        caption_justify="left",
+    )
     for name in ("query", "rows in", "rows out", "peak state rows", "peak state MB", "late"):
         table.add_column(name, justify="left" if name == "query" else "right")
     for query, metrics in summary.metrics.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from headgate.model.batch import BORN, SIGN
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import OperatorGraph
 from headgate.physical.horizon import horizon
@@ -140,12 +140,12 @@ class LocalRun:
 
 
 def require_static(table: TableDef, rows: pl.DataFrame | None) -> None:
-    """Raises SetupError if a table that queries take as static has changes; None stands for a stream of them."""
+    """Raises DeclarationError if a table that queries take as static has changes; None: a stream of them."""
     if table.changes or (
         rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()
     ):
         return
-    raise SetupError(
+    raise DeclarationError(
         f"table {table.name} changes, but the query was planned for one that does not",
         remedy=f"declare {table.name} with changeTime and changeOp, or give its changes before you ask for the query",
     )

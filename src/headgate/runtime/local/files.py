@@ -13,7 +13,8 @@ import pyarrow as pa
 from headgate.model.time import BEGINNING
 from headgate.runtime.growth import with_assumptions
 from headgate.runtime.local.engine import LocalRun, Progress
-from headgate.runtime.output import OutputFolder, arrow_schema, as_declared, to_arrow
+from headgate.runtime.local.output_folder import OutputFolder
+from headgate.runtime.output import arrow_schema, as_declared, to_arrow
 from headgate.runtime.query import QueryState
 from headgate.runtime.sources import FileSource
 
@@ -48,9 +49,7 @@ def run_to_folder(
     late_schemas = {
         stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams
     }
-    with OutputFolder(folder, overwrite=overwrite) as output:
-        for name, schema in schemas.items():
-            output.declare(name, schema)
+    with OutputFolder(folder, schemas, late_schemas, overwrite=overwrite) as output:
 
         def on_output(query: str, frame: pl.DataFrame) -> None:
             if not frame.is_empty():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.edges import Strategy
 from headgate.physical.lower import lower
@@ -79,7 +79,7 @@ def prepare(
 
 def require_time(stream: StreamDef) -> None:
     if stream.time is None:
-        raise SetupError(
+        raise DeclarationError(
             f"stream {stream.name} has no event time",
             remedy=f"add TIMESTAMP BY column to CREATE STREAM {stream.name}",
         )

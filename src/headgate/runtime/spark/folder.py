@@ -35,14 +35,12 @@ from headgate.model.errors import InputError
 from headgate.runtime.growth import with_assumptions
 from headgate.runtime.lateness import Arrivals
 from headgate.runtime.output import (
-    LATE,
     arrow_schema,
     as_declared,
     check_free,
     clear,
     late_folder,
     late_parts,
-    move,
     output_places,
     safe_name,
 )
@@ -230,17 +228,10 @@ class QueryFolder:
         noted = with_assumptions(found, before, self.stage.graph)
         return {**noted, "batches": batch + 1, "rejected_rows": self.aside.count()}
 
-
-def publish(staging: Path, output: Path, *, overwrite: bool) -> None:
-    """Puts all folders of a finished run in their places."""
-    queries = [each.name for each in staging.iterdir() if each.name != LATE]
-    for query in queries:
-        check_free(output, query, overwrite=overwrite)
-    for query in queries:
-        clear(output, query)
-        shutil.rmtree(staging / query / ".batches", ignore_errors=True)
-        (staging / query / MARK).unlink(missing_ok=True)
-        move(staging, output, query)
+    def strip(self) -> None:
+        """Takes away what only a run that goes on needs: nothing can go on from this one."""
+        shutil.rmtree(self.notes, ignore_errors=True)
+        (self.folder / MARK).unlink(missing_ok=True)
 
 
 def summed(
