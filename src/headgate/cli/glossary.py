@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
 from headgate.model.errors import InputError
 from headgate.model.suggest import did_you_mean
 
-EPILOG = "Examples: [bold]headgate glossary[/]   ·   [bold]headgate glossary late[/]"
+EPILOG = closing("headgate glossary", "headgate glossary late", codes={0: "shown"})
 
 
 def glossary(
@@ -28,7 +29,7 @@ def glossary(
     if not wanted:
         names = [part for each in known for part in each.split() if part not in ("and", "time")]
         raise InputError(f"the glossary has no word {word}", remedy=did_you_mean(str(word), names))
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = open_console()
     for number, each in enumerate(wanted):
         if number:
             console.print()
