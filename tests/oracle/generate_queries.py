@@ -310,9 +310,14 @@ class Author:
                 tail += f" HAVING {counted or 'COUNT(*)'} {self.pen.choose(('> 1', '>= 1', '< 3'))}"
         return Core(tuple(listed), tail)
 
-    def exists(self, items: Sequence[Item]) -> str:
-        """[NOT] EXISTS over one more window or the table, tied to the items."""
-        table = self.table_item() if "table alone" not in self.pen.features and self.pen.chance(30) else None
+    def exists(self, items: Sequence[Item], *, derived: bool = False) -> str:
+        """[NOT] EXISTS over one more window or the table, tied to the items.
+
+        A NON RETROACTIVE table that changes answers for rows of streams only, not for those of a query.
+        """
+        answers = not derived or not any(each.changing and each.non_retroactive for each in self.declared)
+        asked = answers and "table alone" not in self.pen.features
+        table = self.table_item() if asked and self.pen.chance(30) else None
         inner = table or self.stream_item()
         outer = self.pen.choose(items)
         conditions = [self.join_condition(inner, outer)]
@@ -341,7 +346,7 @@ class Author:
         own = list(items) if items is not None else self.table_alone(kind) or self.inputs()
         conditions = self.conditions(own)
         if tied:
-            conditions.append(self.exists(own))
+            conditions.append(self.exists(own, derived=items is not None))
         match kind:
             case "distinct":
                 return self.distinct(own, conditions)

@@ -264,7 +264,9 @@ class Oracle:
         elif name in self._catalog.streams:
             value = self._catalog.streams[name].stream
         elif name in self._catalog.queries:
-            value = self._meaning(name)
+            tree = self._catalog.queries[name]
+            # What never changes is there whenever somebody reads it.
+            value = self._value(tree, scope) if self._catalog.is_timeless(tree) else self._meaning(name)
         elif name in self._catalog.tables and named is item:
             return table_relation(self._catalog.tables[name]), False
         else:

@@ -14,7 +14,7 @@ from headgate.physical.lower import lower
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.plan.nodes import StreamScan, TableScan
-from headgate.runtime.local.engine import LocalRun, RunnableQuery
+from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop
 from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.sources.tables import read_table
 from headgate.safety.gate import admit
@@ -73,7 +73,7 @@ def prepare(
             rows, read = read_table(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
             sources += read
             tables[table.name] = rows
-    return LocalRun(queries, streams, tables, drain), sources
+    return LocalRun(queries, streams, tables, Stop.DRAINED if drain else Stop.CERTAIN), sources
 
 
 def require_time(stream: StreamDef) -> None:
