@@ -144,8 +144,12 @@ def _without_stars(select: exp.Select, inputs: tuple[Input, ...]) -> tuple[list[
     for item in select.expressions:
         if item.is_star and not isinstance(item, exp.Count):
             only = item.args.get("table")
+            for alias, name in _starred(select, inputs):
+                if only is None:
+                    items.append(exp.column(name, table=alias, quoted=True))
+                    names.append(name)
             for each in inputs:
-                if only is None or only.name.lower() == each.alias.lower():
+                if only is not None and only.name.lower() == each.alias.lower():
                     for name in each.relation.rows.column_names:
                         items.append(exp.column(name, table=each.alias, quoted=True))
                         names.append(name)
@@ -157,6 +161,22 @@ def _without_stars(select: exp.Select, inputs: tuple[Input, ...]) -> tuple[list[
         taken = {other.lower() for other in unique}
         unique.append(f"_c{position}" if not name or name.lower() in taken else name)
     return items, tuple(unique)
+
+
+def _starred(select: exp.Select, inputs: tuple[Input, ...]) -> list[tuple[str, str]]:
+    """What `*` stands for, as (input, column): all columns in order, but those of a USING once, before the others."""
+    columns = [[(each.alias, name) for name in each.relation.rows.column_names] for each in inputs]
+    commas: list[tuple[str, str]] = []
+    found = columns[0]
+    for join, right in zip(select.args.get("joins") or (), columns[1:], strict=True):
+        if not any(join.args.get(key) for key in ("on", "using", "kind")):
+            commas, found = commas + found, right
+            continue
+        using = [each.name.lower() for each in join.args.get("using") or ()]
+        shared = [next(pair for pair in found if pair[1].lower() == name) for name in using]
+        left = [pair for pair in found if pair not in shared]
+        found = shared + left + [pair for pair in right if pair[1].lower() not in using]
+    return commas + found
 
 
 def _choose_versions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -127,7 +127,11 @@ def _kinds(slide: int | None) -> dict[str | None, int]:
 
 def _select(pen: Pen, declared: tuple[Declared, ...]) -> str:
     author = Author(pen, declared, _slide(pen, 30))
-    return _emitted(pen, author.relation(), _kinds(author.slide))
+    core = author.relation()
+    if not core.grouped and pen.chance(60 if "using" in pen.features else 8):
+        pen.features.add("star")
+        core = replace(core, star=True)
+    return _emitted(pen, core, _kinds(author.slide))
 
 
 def _unwindowed(pen: Pen, declared: tuple[Declared, ...]) -> str:

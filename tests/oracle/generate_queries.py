@@ -39,11 +39,16 @@ class Core:
     distinct: bool = False
     whole: str | None = None
     """The text of a set operation, which has no list of its own."""
+    grouped: bool = False
+    star: bool = False
+    """All columns of the inputs instead of `items`."""
 
     def columns(self) -> tuple[Typed, ...]:
         return tuple(Typed(f"c{position}", item.type) for position, item in enumerate(self.items))
 
     def listed(self) -> str:
+        if self.star:
+            return "*"
         return ", ".join(f"{item.text} AS c{position}" for position, item in enumerate(self.items))
 
     def sql(self, kind: str | None = None, suffix: str = "") -> str:
@@ -168,6 +173,10 @@ class Author:
         if len(items) == 2 and self.pen.chance(25):
             source = f"{items[0].text} JOIN {items[1].text} ON {conditions[0]}"
             conditions = conditions[1:]
+        elif len(items) > 1 and self.pen.chance(20) and (shared := _shared(items)):
+            self.pen.features.add("using")
+            using = ", ".join(self.pen.subset(shared, 1, 2))
+            source = items[0].text + "".join(f" JOIN {each.text} USING ({using})" for each in items[1:])
         return f"FROM {source}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
 
     def conditions(self, items: Sequence[Item]) -> list[str]:
@@ -308,7 +317,7 @@ class Author:
             counted = next((v.text for v in values if v.text.startswith("COUNT")), None)
             if counted is not None or not plain:
                 tail += f" HAVING {counted or 'COUNT(*)'} {self.pen.choose(('> 1', '>= 1', '< 3'))}"
-        return Core(tuple(listed), tail)
+        return Core(tuple(listed), tail, grouped=True)
 
     def exists(self, items: Sequence[Item], *, derived: bool = False) -> str:
         """[NOT] EXISTS over one more window or the table, tied to the items.
@@ -390,6 +399,15 @@ class Author:
         items = [first, *others]
         dies = mark and any("INTERNAL" not in item.text for item in items)
         return self.project(items, self.conditions(items)), dies
+
+
+def _shared(items: Sequence[Item]) -> list[str]:
+    """Names of columns that all items have, in one type; not those of instants, which are seldom equal."""
+    names = [
+        {(c.text.rpartition(".")[2], c.type) for c in item.columns if c.type not in (TIMESTAMP, TOP)}
+        for item in items
+    ]
+    return sorted(name for name, _ in set.intersection(*names))
 
 
 def _pairs(left: Item, right: Item, *, instants: bool = False) -> list[tuple[Typed, Typed]]:
