@@ -99,7 +99,9 @@ class Author:
         if self.unwindowed and self.pen.chance(self.unwindowed):
             return "UNBOUNDED"
         kinds = {"range": 9, "now": 1, "unbounded": 1}
-        if not timely:
+        # A table that changes cannot be joined with rows that may end early.
+        changing = any(each.changing for each in self.declared)
+        if not timely and not (changing and self.pen.chance(80)):
             kinds |= {"rows": 4, "partition": 3}
         kind = self.pen.weigh(kinds)
         self.pen.features.add(kind)
@@ -366,7 +368,7 @@ class Author:
 
     def set_operation(self) -> Core:
         """UNION [ALL] or EXCEPT [ALL] of two SELECTs with the same types."""
-        sides = [self.inputs(most=2, table=False), self.inputs(most=2, table=False)]
+        sides = [self.inputs(most=2), self.inputs(most=2)]
         left, right = ([column for item in items for column in item.columns] for items in sides)
         pairs = [(one, two) for one in left for two in right if one.type == two.type]
         keys = [pair for pair in pairs if pair[0].type == BIGINT]

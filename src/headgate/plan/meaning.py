@@ -9,6 +9,7 @@ from sqlglot import exp
 from headgate.language import nodes as syntax
 from headgate.language.parse import Statement
 from headgate.model.errors import MeaninglessError
+from headgate.plan.catalog import TableDef
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
@@ -21,7 +22,7 @@ from headgate.plan.nodes import (
     TableScan,
     Window,
 )
-from headgate.plan.patterns import Edges, Pattern, has_replaced_rows
+from headgate.plan.patterns import Edges, Pattern, has_replaced_rows, table_asked_at_birth
 
 
 def check_meaning(plan: Node, edges: Edges, statement: Statement) -> None:
@@ -32,8 +33,11 @@ def check_meaning(plan: Node, edges: Edges, statement: Statement) -> None:
                 _no_internal_below(node, edges, statement)
             case Window():
                 _window_on_stream(node, edges, statement)
-            case TableJoin():
-                _table_join_below_endings(node, edges, statement)
+        match node:
+            case TableJoin() if node.table.changes:
+                _table_below_endings(node, node.table, edges, statement)
+            case SemiJoin() | Negation() if (table := table_asked_at_birth(node)) is not None:
+                _table_below_endings(node, table, edges, statement)
     _nrr_needs_stream(plan, statement)
 
 
@@ -95,15 +99,18 @@ def _up_to_emit(node: Node) -> Iterator[Node]:
         yield from _up_to_emit(each)
 
 
-def _table_join_below_endings(node: TableJoin, edges: Edges, statement: Statement) -> None:
-    if not node.table.changes or not has_replaced_rows(node.left, edges):
+def _table_below_endings(
+    node: TableJoin | SemiJoin | Negation, table: TableDef, edges: Edges, statement: Statement
+) -> None:
+    if not has_replaced_rows(node.left, edges):
         return
     cause = next((_why_strict(each) for each in _up_to_emit(node.left) if _why_strict(each)), "its input")
+    what = "a join with" if isinstance(node, TableJoin) else "EXISTS over"
     raise MeaninglessError(
-        f"a join with table {node.table.name} above {cause}: when a row ends early, the table's rows that it was "
-        "joined with may have changed, so the ending cannot be followed through the join",
+        f"{what} table {table.name} above {cause}: when a row ends early, the table's rows that it has "
+        "met may have changed, so the ending cannot be followed",
         remedy="join the table first, in a sub-query below, or use a RANGE window",
-        place=statement.place(_table_named(statement, node.table.name)),
+        place=statement.place(_table_named(statement, table.name)),
     )
 
 

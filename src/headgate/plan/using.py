@@ -85,5 +85,6 @@ def _without(columns: Sequence[Visible], others: Sequence[Visible]) -> list[Visi
 
 def _column(visible: Visible) -> exp.Column:
     return exp.Column(
-        this=exp.to_identifier(visible.bare, quoted=True), table=exp.to_identifier(visible.source, quoted=True)
+        this=exp.to_identifier(visible.bare, quoted=True),
+        table=exp.to_identifier(visible.source, quoted=True),
     )
