@@ -392,13 +392,17 @@ class Author:
         `mark` writes the keyword, on all windows of an aggregate and on some of a join; WSTREAM needs none.
         """
         if self.pen.chance(45):
-            items = self.inputs(internal=mark, most=2, table=False)
+            # What INTERNAL makes permanent, a change of a retroactive table would take back.
+            lasts = not any(each.changing and not each.non_retroactive for each in self.declared)
+            items = self.inputs(internal=mark, most=2, table=lasts)
             return self.group(items, self.conditions(items), plain=True, total=total), False
         first = self.stream_item(internal=mark)
         others = [
             self.stream_item(internal=mark and self.pen.chance(50)) for _ in range(self.pen.choose((1, 0, 2)))
         ]
         items = [first, *others]
+        if self.pen.chance(25) and (table := self.table_item()) is not None:
+            items.append(table)
         dies = mark and any("INTERNAL" not in item.text for item in items)
         return self.project(items, self.conditions(items)), dies
 

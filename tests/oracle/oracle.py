@@ -206,7 +206,8 @@ class Oracle:
 
     def _append_groups(self, block: Block, instants: Sequence[int]) -> Relation:
         """An aggregate over INTERNAL windows: each new value of a group is added, and nothing is ever taken away."""
-        if not all(each.internal or each.relation.times is None for each in block.inputs):
+        leaving = [each.relation for each in block.inputs if not each.internal]
+        if any(each.times is not None or (each.changes and each.stable) for each in leaving):
             raise ValueError("an aggregate over INTERNAL and other windows together means nothing")
         group = block.query.args.get("group")
         by: list[exp.Expr] = list(group.expressions) if group else []

@@ -312,7 +312,8 @@ def _hang(
         reach = stream.names | table.names
         keys = _links(stream, table, classes)
         mine = [part for part in residual if part.columns & table.names and part.columns <= reach]
-        ends = has_replaced_rows(stream, label(stream))
+        edges = label(stream)
+        ends = has_replaced_rows(stream, edges) or edges[stream].has_internal
         choices.append((not (keys or mine), ends, index, keys, mine))
     _, _, index, keys, mine = min(choices, key=lambda choice: choice[:3])
     joined = TableJoin(streams[index], table, keys, tuple(mine))
