@@ -518,9 +518,10 @@ def _quote(node: exp.Expr) -> str:
     """An expression as it was written, more or less."""
 
     def named(each: exp.Expr) -> exp.Expr:
-        if not isinstance(each, exp.Func) or not each.meta.get(syntax.WRITTEN):
+        written = each.meta.get(syntax.WRITTEN)
+        if not written or not isinstance(each, exp.Func) or written.upper() in each.sql_names():
             return each
-        return exp.Anonymous(this=syntax.written_name(each), expressions=list(each.iter_expressions()))
+        return exp.Anonymous(this=written, expressions=list(each.iter_expressions()))
 
     text = node.copy().transform(named).sql(dialect="spark", normalize_functions=False)
     return text if len(text) <= 40 else text[:39] + "…"
