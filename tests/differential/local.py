@@ -13,7 +13,7 @@ from tests.oracle.values import Change, canonical_row, change_key
 from headgate.model.batch import BORN, SIGN
 from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, static_table
+from headgate.runtime.local.engine import LocalRun, Stop, static_table
 from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.query import QueryState
 from headgate.session import Session
@@ -27,6 +27,7 @@ def output_of(
     *,
     strategy: Strategy = "UPA",
     restore_every_step: bool = False,
+    stop: Stop = Stop.DRAINED,
 ) -> list[Change]:
     """All that a query says when its streams' rows arrive in the given pieces, in canonical order."""
     session = Session()
@@ -38,7 +39,7 @@ def output_of(
         (stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in used_streams([ready])
     ]
     given = {table.name: _table(tables[table.name], table.columns) for table in used_tables([ready])}
-    run = LocalRun([ready], streams, given)
+    run = LocalRun([ready], streams, given, stop)
     if restore_every_step:
         run.states[query] = _Restoring(run.states[query].graph)
     pieces: list[pl.DataFrame] = []

@@ -9,6 +9,8 @@ from tests.oracle.generate import Example, examples
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 
+from headgate.model.errors import MeaninglessError
+
 PIECES = 20
 """The suite in pieces, so that several processes can share it; each draws its own examples."""
 
@@ -21,13 +23,19 @@ def agree(example: Example, *, restore_every_step: bool = False) -> None:
     expected = oracle.output(example.query)
     if oracle.order_matters:
         return
-    found = output_of(
-        example.text,
-        example.query,
-        list(example.arrivals()),
-        example.tables,
-        restore_every_step=restore_every_step,
-    )
+    try:
+        found = output_of(
+            example.text,
+            example.query,
+            list(example.arrivals()),
+            example.tables,
+            restore_every_step=restore_every_step,
+        )
+    except MeaninglessError:
+        # A table that changes cannot be joined with rows that may end early.
+        assert "changing table" in example.features
+        event("refused")
+        return
     event("has output" if expected else "says nothing")
     assert same_output(found, expected, ticking=oracle.ticking(example.query)), (
         f"expected {expected}\nfound    {found}"

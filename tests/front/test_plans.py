@@ -66,11 +66,20 @@ def test_a_column_is_a_key_only_once() -> None:
 
 
 def test_a_table_hangs_on_the_input_it_belongs_to() -> None:
-    select = f"SELECT * FROM S1 [ROWS 5], S2 {W}, companies WHERE S1.a = S2.a AND S2.b = sym"
+    select = (
+        f"SELECT * FROM (SELECT * FROM S2 {W}, companies WHERE S2.b = sym) x, S1 [ROWS 5] WHERE S1.a = x.a"
+    )
     table = only(ask(select).plan, TableJoin)
     assert isinstance(table, TableJoin)
     assert "S2.b" in table.left.names
     assert "S1.a" not in table.left.names
+
+
+def test_a_non_retroactive_table_hangs_on_the_join_of_all_streams() -> None:
+    select = f"SELECT * FROM S1 {W}, S2 {W}, companies WHERE S1.a = S2.a AND S2.b = sym"
+    table = only(ask(select).plan, TableJoin)
+    assert isinstance(table, TableJoin)
+    assert {"S1.a", "S2.b"} <= table.left.names
 
 
 def test_a_name_is_not_ambiguous_where_the_query_makes_both_columns_equal() -> None:

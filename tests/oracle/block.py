@@ -105,8 +105,8 @@ def take_apart(select: exp.Select, source: Source) -> Block:
     inputs = _replace_inputs(query, source, leaves)
     items, names = _without_stars(query, inputs)
     query.set("expressions", items)
-    _replace_nested(query, source, leaves)
-    _choose_versions(query, inputs)
+    instants = _choose_versions(query, inputs, ())
+    _replace_nested(query, source, leaves, instants)
     return Block(query, leaves, names, inputs)
 
 
@@ -123,7 +123,9 @@ def _replace_inputs(select: exp.Select, source: Source, leaves: dict[str, Relati
     return tuple(inputs)
 
 
-def _replace_nested(query: exp.Select, source: Source, leaves: dict[str, Relation]) -> None:
+def _replace_nested(
+    query: exp.Select, source: Source, leaves: dict[str, Relation], around: tuple[exp.Expr, ...]
+) -> None:
     for nested in nested_queries(query):
         emit = emit_of(nested)
         if emit is not None:
@@ -131,8 +133,8 @@ def _replace_nested(query: exp.Select, source: Source, leaves: dict[str, Relatio
                 raise ValueError(f"{emit.args['kind']} inside a condition means nothing")
             nested.set("expressions", [exp.Literal.number(1)])
         inputs = _replace_inputs(nested, source, leaves)
-        _choose_versions(nested, inputs)
-        _replace_nested(nested, source, leaves)
+        instants = _choose_versions(nested, inputs, around)
+        _replace_nested(nested, source, leaves, instants)
 
 
 def _without_stars(select: exp.Select, inputs: tuple[Input, ...]) -> tuple[list[exp.Expr], tuple[str, ...]]:
@@ -142,8 +144,12 @@ def _without_stars(select: exp.Select, inputs: tuple[Input, ...]) -> tuple[list[
     for item in select.expressions:
         if item.is_star and not isinstance(item, exp.Count):
             only = item.args.get("table")
+            for alias, name in _starred(select, inputs):
+                if only is None:
+                    items.append(exp.column(name, table=alias, quoted=True))
+                    names.append(name)
             for each in inputs:
-                if only is None or only.name.lower() == each.alias.lower():
+                if only is not None and only.name.lower() == each.alias.lower():
                     for name in each.relation.rows.column_names:
                         items.append(exp.column(name, table=each.alias, quoted=True))
                         names.append(name)
@@ -157,16 +163,42 @@ def _without_stars(select: exp.Select, inputs: tuple[Input, ...]) -> tuple[list[
     return items, tuple(unique)
 
 
-def _choose_versions(select: exp.Select, inputs: tuple[Input, ...]) -> None:
-    """Lets a NON RETROACTIVE table show the version that it had when the youngest stream row came."""
-    instants = [exp.column("_ts", table=each.alias) for each in inputs if each.relation.times is not None]
+def _starred(select: exp.Select, inputs: tuple[Input, ...]) -> list[tuple[str, str]]:
+    """What `*` stands for, as (input, column): all columns in order, but those of a USING once, before the others."""
+    columns = [[(each.alias, name) for name in each.relation.rows.column_names] for each in inputs]
+    commas: list[tuple[str, str]] = []
+    found = columns[0]
+    for join, right in zip(select.args.get("joins") or (), columns[1:], strict=True):
+        if not any(join.args.get(key) for key in ("on", "using", "kind")):
+            commas, found = commas + found, right
+            continue
+        using = [each.name.lower() for each in join.args.get("using") or ()]
+        shared = [next(pair for pair in found if pair[1].lower() == name) for name in using]
+        left = [pair for pair in found if pair not in shared]
+        found = shared + left + [pair for pair in right if pair[1].lower() not in using]
+    return commas + found
+
+
+def _choose_versions(
+    select: exp.Select, inputs: tuple[Input, ...], around: tuple[exp.Expr, ...]
+) -> tuple[exp.Expr, ...]:
+    """Lets a NON RETROACTIVE table show the version that it had when the result came to be (Windows, definition 3.1).
+
+    That is when the youngest of its stream rows came; if it has none, of those of the query `around`. Returns the
+    instants that say when.
+    """
+    instants = tuple(
+        exp.column("_ts", table=each.alias) for each in inputs if each.relation.times is not None
+    )
+    instants = instants or around
     for each in inputs:
         if each.relation.versions is None:
             continue
-        if not instants:
-            raise ValueError("a NON RETROACTIVE table has to meet a stream")
+        if not instants or not all(other.relation.stable for other in inputs):
+            raise ValueError("a NON RETROACTIVE table has to meet rows of streams")
         when = exp.Greatest(this=instants[0].copy(), expressions=[other.copy() for other in instants[1:]])
         born, dies = (exp.column(name, table=each.alias) for name in ("_born", "_dies"))
         select.where(
             exp.LTE(this=born, expression=when), exp.LT(this=when.copy(), expression=dies), copy=False
         )
+    return instants

@@ -61,9 +61,32 @@ class Catalog:
             yield from self.readings(nested)
 
     def first_row(self, tree: exp.Expr) -> int | None:
-        """The instant of the first row of any stream that a query reads."""
-        times = [self.streams[name].stream.times for name, _ in self.readings(tree)]
+        """The instant of the first row of any stream that a query reads, or of the first change of a table.
+
+        A NON RETROACTIVE table changes no answer. Where nothing can change, the answer is there since the epoch.
+        """
+        if self.is_timeless(tree):
+            return 0
+        times = [set(self.streams[name].stream.times) for name, _ in self.readings(tree)]
+        times += [self.tables[name].changes() for name in self.tables_read(tree)]
         return min((ts for each in times for ts in each), default=None)
+
+    def is_timeless(self, tree: exp.Expr) -> bool:
+        """Whether a query reads nothing but tables that do not change."""
+        return not any(self.readings(tree)) and not any(
+            self.tables[name].changing for name in self.tables_read(tree)
+        )
+
+    def tables_read(self, tree: exp.Expr) -> Iterator[str]:
+        """Retroactive tables that a query reads, itself or through others."""
+        for name in self._names(tree):
+            if name in self.queries:
+                yield from self.tables_read(self.queries[name])
+            elif name in self.tables and self.tables[name].retroactive:
+                yield name
+
+    def _names(self, tree: exp.Expr) -> Iterator[str]:
+        return (table.name.lower() for table in tree.find_all(exp.Table))
 
     def slide(self, tree: exp.Expr) -> int | None:
         """The slide of a query's windows; there is at most one."""

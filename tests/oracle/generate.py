@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ from tests.oracle.generate_data import (
     Declared,
     slices,
     write_batches,
+    write_changes,
     write_declared,
     write_rows,
 )
 from tests.oracle.generate_queries import STREAM_KINDS, Author, Core
+from tests.oracle.inputs import TimedRow
 from tests.oracle.pen import Pen
 
 from headgate.model.time import SECOND
@@ -29,13 +32,13 @@ QUERY = "answer"
 class Example:
     """A case without its expected answer.
 
-    `inputs` are the streams' rows in order of arrival, `tables` never change, `batches` says how many rows of each
-    stream come together, and `features` which parts of the language the query uses.
+    `inputs` are the streams' rows in order of arrival, `tables` those of tables, or their changes, `batches` says how
+    many rows of each stream come together, and `features` which parts of the language the query uses.
     """
 
     text: str
     inputs: dict[str, pa.Table]
-    tables: dict[str, pa.Table]
+    tables: dict[str, pa.Table | list[TimedRow]]
     batches: tuple[dict[str, int], ...]
     features: frozenset[str]
     query: str = QUERY
@@ -47,6 +50,9 @@ class Example:
     def __repr__(self) -> str:
         lines = [self.text]
         for name, table in {**self.inputs, **self.tables}.items():
+            if not isinstance(table, pa.Table):
+                lines += [name, *(f"    {at / SECOND} {op} {row}" for at, op, row in table)]
+                continue
             lines.append(f"{name} {tuple(table.column_names)}")
             columns = [_readable(column) for column in table.columns]
             lines += [f"    {row}" for row in zip(*columns, strict=True)]
@@ -78,16 +84,28 @@ def write_example(tape: bytes, *, only: frozenset[str] = frozenset()) -> Example
     """The example that a tape of choices stands for."""
     pen = Pen(tape)
     declared = write_declared(pen)
-    shape = pen.weigh({shape: weight for shape, weight in SHAPES.items() if not only or shape in only})
+    possible = {shape: weight for shape, weight in SHAPES.items() if not only or shape in only}
+    if not any(each.slack is None and not each.non_retroactive for each in declared):
+        possible.pop("tables alone", None)
+    shape = pen.weigh(possible)
     pen.features.add(shape)
     queries = _WRITERS[shape](pen, declared)
     base = pen.choose(BASES)
-    rows = {each.name: write_rows(pen, each, base) for each in declared}
-    streams = {each.name: rows[each.name] for each in declared if each.slack is not None}
-    tables = {name: table for name, table in rows.items() if name not in streams}
+    streams = {each.name: write_rows(pen, each, base) for each in declared if each.slack is not None}
+    tables = {
+        each.name: (write_changes if each.changing else write_rows)(pen, each, base)
+        for each in declared
+        if each.slack is None
+    }
+    if any(each.changing and _reads(queries, each.name) for each in declared):
+        pen.features.add("changing table")
     batches = write_batches(pen, {name: table.num_rows for name, table in streams.items()})
     text = "".join(each.declaration() for each in declared) + queries
     return Example(text, streams, tables, batches, frozenset(pen.features))
+
+
+def _reads(queries: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", queries) is not None
 
 
 def _slide(pen: Pen, percent: int) -> int | None:
@@ -109,7 +127,11 @@ def _kinds(slide: int | None) -> dict[str | None, int]:
 
 def _select(pen: Pen, declared: tuple[Declared, ...]) -> str:
     author = Author(pen, declared, _slide(pen, 30))
-    return _emitted(pen, author.relation(), _kinds(author.slide))
+    core = author.relation()
+    if not core.grouped and pen.chance(60 if "using" in pen.features else 8):
+        pen.features.add("star")
+        core = replace(core, star=True)
+    return _emitted(pen, core, _kinds(author.slide))
 
 
 def _unwindowed(pen: Pen, declared: tuple[Declared, ...]) -> str:
@@ -117,6 +139,18 @@ def _unwindowed(pen: Pen, declared: tuple[Declared, ...]) -> str:
     author = Author(pen, declared, unwindowed=75, timed=75)
     core = author.set_operation() if pen.chance(15) else author.relation()
     return _emitted(pen, core, {"ISTREAM": 6, None: 4, "DSTREAM": 1})
+
+
+def _tables_alone(pen: Pen, declared: tuple[Declared, ...]) -> str:
+    """A query that reads no stream."""
+    author = Author(pen, declared)
+    items = [item for _ in range(pen.choose((1, 1, 2))) if (item := author.table_item()) is not None]
+    conditions = author.conditions(items)
+    if pen.chance(25) and (inner := author.table_item()) is not None:
+        tied = author.join_condition(inner, pen.choose(items))
+        conditions.append(f"{'NOT ' * pen.chance(60)}EXISTS (SELECT * FROM {inner.text} WHERE {tied})")
+    core = pen.choose((author.project, author.distinct, author.group))(items, conditions)
+    return _emitted(pen, core, _kinds(None))
 
 
 def _set_operation(pen: Pen, declared: tuple[Declared, ...]) -> str:
@@ -201,6 +235,7 @@ def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
 SHAPES = {
     "select": 12,
     "unwindowed": 4,
+    "tables alone": 2,
     "set operation": 4,
     "internal": 4,
     "output window": 3,
@@ -213,6 +248,7 @@ SHAPES = {
 _WRITERS = {
     "select": _select,
     "unwindowed": _unwindowed,
+    "tables alone": _tables_alone,
     "set operation": _set_operation,
     "internal": _internal,
     "output window": _output_window,

@@ -5,13 +5,14 @@ Domains are tiny so that values meet; there are nulls, ties, gaps, bursts, dupli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from tests.oracle.inputs import TimedRow
 from tests.oracle.pen import Pen
 
 from headgate.model.time import SECOND
@@ -68,6 +69,8 @@ class Declared:
     columns: tuple[Column, ...]
     slack: int | None
     non_retroactive: bool = False
+    changing: bool = False
+    """A table whose rows come and go."""
 
     def declaration(self) -> str:
         columns = ", ".join(f"{column.name} {column.type}" for column in self.columns)
@@ -98,7 +101,7 @@ def write_declared(pen: Pen) -> tuple[Declared, ...]:
         found.append(Declared(name, columns, pen.choose(SLACKS)))
     if pen.chance(40):
         columns = (Column("k", BIGINT), *pen.subset(_OPTIONAL, 1, 2))
-        found.append(Declared("ref", columns, None, pen.chance(50)))
+        found.append(Declared("ref", columns, None, pen.chance(40), pen.chance(60)))
     return tuple(found)
 
 
@@ -106,17 +109,41 @@ def write_rows(pen: Pen, declared: Declared, base: int) -> pa.Table:
     """Rows in order of arrival; each arrives before its stream's clock has passed it."""
     domains = [DOMAINS[column.type] for column in declared.columns if column.type != TIMESTAMP]
     if declared.slack is None:
-        rows = [tuple(map(pen.choose, domains)) for _ in range(pen.choose((3, 2, 4, 1, 0)))]
-        return _table(declared, rows)
+        return _table(declared, [_row(pen, domains) for _ in range(pen.choose((3, 2, 4, 1, 0)))])
     at = base + pen.choose(STARTS)
     delays = (0, 0, declared.slack, declared.slack // 2)
     arrivals = []
     for _ in range(pen.choose(COUNTS)):
         at += pen.choose(GAPS) + pen.choose(JITTERS)
-        arrivals.append((at + pen.choose(delays), (at, *map(pen.choose, domains))))
+        arrivals.append((at + pen.choose(delays), (at, *_row(pen, domains))))
     # A row waits at most the slack for its arrival, so none that comes before it is newer by more than that.
     arrivals.sort(key=lambda arrival: arrival[0])
     return _table(declared, [row for _, row in arrivals])
+
+
+def write_changes(pen: Pen, declared: Declared, base: int) -> list[TimedRow]:
+    """A table's changes in order of time: before the streams' rows, among them, after them, or all of that.
+
+    A row goes only if it is there; at one instant there may be several changes.
+    """
+    domains = [DOMAINS[column.type] for column in declared.columns]
+    names = [column.name for column in declared.columns]
+    at = base + SECOND * pen.choose((0, -3, 2, -1, 12))
+    there: list[tuple[Any, ...]] = []
+    changes: list[TimedRow] = []
+    for _ in range(pen.choose((3, 5, 7, 9, 2, 4, 1))):
+        if there and pen.chance(40):
+            row, op = there.pop(pen.choose(range(len(there)))), "-"
+        else:
+            row, op = _row(pen, domains), "+"
+            there.append(row)
+        changes.append((at, op, dict(zip(names, row, strict=True))))
+        at += pen.choose((*GAPS, 25 * SECOND)) + pen.choose(JITTERS)
+    return changes
+
+
+def _row(pen: Pen, domains: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(map(pen.choose, domains))
 
 
 def _table(declared: Declared, rows: list[tuple[Any, ...]]) -> pa.Table:

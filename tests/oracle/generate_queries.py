@@ -39,11 +39,16 @@ class Core:
     distinct: bool = False
     whole: str | None = None
     """The text of a set operation, which has no list of its own."""
+    grouped: bool = False
+    star: bool = False
+    """All columns of the inputs instead of `items`."""
 
     def columns(self) -> tuple[Typed, ...]:
         return tuple(Typed(f"c{position}", item.type) for position, item in enumerate(self.items))
 
     def listed(self) -> str:
+        if self.star:
+            return "*"
         return ", ".join(f"{item.text} AS c{position}" for position, item in enumerate(self.items))
 
     def sql(self, kind: str | None = None, suffix: str = "") -> str:
@@ -94,7 +99,9 @@ class Author:
         if self.unwindowed and self.pen.chance(self.unwindowed):
             return "UNBOUNDED"
         kinds = {"range": 9, "now": 1, "unbounded": 1}
-        if not timely:
+        # A table that changes cannot be joined with rows that may end early.
+        changing = any(each.changing for each in self.declared)
+        if not timely and not (changing and self.pen.chance(80)):
             kinds |= {"rows": 4, "partition": 3}
         kind = self.pen.weigh(kinds)
         self.pen.features.add(kind)
@@ -168,6 +175,10 @@ class Author:
         if len(items) == 2 and self.pen.chance(25):
             source = f"{items[0].text} JOIN {items[1].text} ON {conditions[0]}"
             conditions = conditions[1:]
+        elif len(items) > 1 and self.pen.chance(20) and (shared := _shared(items)):
+            self.pen.features.add("using")
+            using = ", ".join(self.pen.subset(shared, 1, 2))
+            source = items[0].text + "".join(f" JOIN {each.text} USING ({using})" for each in items[1:])
         return f"FROM {source}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
 
     def conditions(self, items: Sequence[Item]) -> list[str]:
@@ -308,11 +319,16 @@ class Author:
             counted = next((v.text for v in values if v.text.startswith("COUNT")), None)
             if counted is not None or not plain:
                 tail += f" HAVING {counted or 'COUNT(*)'} {self.pen.choose(('> 1', '>= 1', '< 3'))}"
-        return Core(tuple(listed), tail)
+        return Core(tuple(listed), tail, grouped=True)
 
-    def exists(self, items: Sequence[Item]) -> str:
-        """[NOT] EXISTS over one more window or the table, tied to the items."""
-        table = self.table_item() if "table alone" not in self.pen.features and self.pen.chance(30) else None
+    def exists(self, items: Sequence[Item], *, derived: bool = False) -> str:
+        """[NOT] EXISTS over one more window or the table, tied to the items.
+
+        A NON RETROACTIVE table that changes answers for rows of streams only, not for those of a query.
+        """
+        answers = not derived or not any(each.changing and each.non_retroactive for each in self.declared)
+        asked = answers and "table alone" not in self.pen.features
+        table = self.table_item() if asked and self.pen.chance(30) else None
         inner = table or self.stream_item()
         outer = self.pen.choose(items)
         conditions = [self.join_condition(inner, outer)]
@@ -341,7 +357,7 @@ class Author:
         own = list(items) if items is not None else self.table_alone(kind) or self.inputs()
         conditions = self.conditions(own)
         if tied:
-            conditions.append(self.exists(own))
+            conditions.append(self.exists(own, derived=items is not None))
         match kind:
             case "distinct":
                 return self.distinct(own, conditions)
@@ -352,7 +368,7 @@ class Author:
 
     def set_operation(self) -> Core:
         """UNION [ALL] or EXCEPT [ALL] of two SELECTs with the same types."""
-        sides = [self.inputs(most=2, table=False), self.inputs(most=2, table=False)]
+        sides = [self.inputs(most=2), self.inputs(most=2)]
         left, right = ([column for item in items for column in item.columns] for items in sides)
         pairs = [(one, two) for one in left for two in right if one.type == two.type]
         keys = [pair for pair in pairs if pair[0].type == BIGINT]
@@ -376,15 +392,28 @@ class Author:
         `mark` writes the keyword, on all windows of an aggregate and on some of a join; WSTREAM needs none.
         """
         if self.pen.chance(45):
-            items = self.inputs(internal=mark, most=2, table=False)
+            # What INTERNAL makes permanent, a change of a retroactive table would take back.
+            lasts = not any(each.changing and not each.non_retroactive for each in self.declared)
+            items = self.inputs(internal=mark, most=2, table=lasts)
             return self.group(items, self.conditions(items), plain=True, total=total), False
         first = self.stream_item(internal=mark)
         others = [
             self.stream_item(internal=mark and self.pen.chance(50)) for _ in range(self.pen.choose((1, 0, 2)))
         ]
         items = [first, *others]
+        if self.pen.chance(25) and (table := self.table_item()) is not None:
+            items.append(table)
         dies = mark and any("INTERNAL" not in item.text for item in items)
         return self.project(items, self.conditions(items)), dies
+
+
+def _shared(items: Sequence[Item]) -> list[str]:
+    """Names of columns that all items have, in one type; not those of instants, which are seldom equal."""
+    names = [
+        {(c.text.rpartition(".")[2], c.type) for c in item.columns if c.type not in (TIMESTAMP, TOP)}
+        for item in items
+    ]
+    return sorted(name for name, _ in set.intersection(*names))
 
 
 def _pairs(left: Item, right: Item, *, instants: bool = False) -> list[tuple[Typed, Typed]]:

@@ -54,6 +54,7 @@ class TableInput:
     born: tuple[int, ...]
     dies: tuple[int, ...]
     retroactive: bool
+    changing: bool = False
 
     def at(self, instant: int) -> list[int]:
         return [
@@ -159,7 +160,7 @@ def _versions(schema: pa.Schema, changes: Sequence[TimedRow], retroactive: bool)
             if not here:
                 raise ValueError(f"nothing to delete at {at}: {row}")
             dies[here[0]] = at
-    return TableInput(read_rows(schema, gained), tuple(born), tuple(dies), retroactive)
+    return TableInput(read_rows(schema, gained), tuple(born), tuple(dies), retroactive, changing=True)
 
 
 def _declared(schema: pa.Schema, row: Mapping[str, Any]) -> Row:

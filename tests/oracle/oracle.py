@@ -206,7 +206,8 @@ class Oracle:
 
     def _append_groups(self, block: Block, instants: Sequence[int]) -> Relation:
         """An aggregate over INTERNAL windows: each new value of a group is added, and nothing is ever taken away."""
-        if not all(each.internal or each.relation.times is None for each in block.inputs):
+        leaving = [each.relation for each in block.inputs if not each.internal]
+        if any(each.times is not None or (each.changes and each.stable) for each in leaving):
             raise ValueError("an aggregate over INTERNAL and other windows together means nothing")
         group = block.query.args.get("group")
         by: list[exp.Expr] = list(group.expressions) if group else []
@@ -264,7 +265,9 @@ class Oracle:
         elif name in self._catalog.streams:
             value = self._catalog.streams[name].stream
         elif name in self._catalog.queries:
-            value = self._meaning(name)
+            tree = self._catalog.queries[name]
+            # What never changes is there whenever somebody reads it.
+            value = self._value(tree, scope) if self._catalog.is_timeless(tree) else self._meaning(name)
         elif name in self._catalog.tables and named is item:
             return table_relation(self._catalog.tables[name]), False
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
-from tests.oracle.contents import Stream, WindowContents
+from tests.oracle.contents import Stream, WindowContents, tick_from
 from tests.oracle.inputs import TableInput
 from tests.oracle.values import Row, canonical_row, order_key
 
@@ -21,7 +21,7 @@ class Relation:
     changes: tuple[int, ...]
     at: Callable[[int], Sequence[int]] = field(repr=False)
     times: tuple[int, ...] | None = None
-    """The instant of each row if the rows are those of a stream."""
+    """The instant at which each row enters if the rows are those of a window over a stream."""
     versions: TableInput | None = None
     """The table behind it if that is NON RETROACTIVE: then `at` gives all versions that ever were."""
     stable: bool = False
@@ -38,8 +38,9 @@ class Relation:
 
 def window_relation(contents: WindowContents) -> Relation:
     """What a window over a stream holds."""
-    stream = contents.stream
-    return Relation(stream.rows, tuple(sorted(contents.changes())), contents.at, stream.times, stable=True)
+    stream, slide = contents.stream, contents.window.slide
+    times = tuple(tick_from(ts, slide) for ts in stream.times) if slide else stream.times
+    return Relation(stream.rows, tuple(sorted(contents.changes())), contents.at, times, stable=True)
 
 
 def table_relation(table: TableInput) -> Relation:

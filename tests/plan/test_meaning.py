@@ -38,6 +38,8 @@ MEANINGLESS = {
     f"SELECT a FROM s {W} WHERE EXISTS (SELECT ISTREAM(*) FROM u {W})": "ISTREAM makes a stream of it",
     "SELECT name FROM s [ROWS 5], n WHERE s.a = n.x": "a join with table n above a ROWS window",
     "SELECT name FROM s [ROWS 5], t WHERE s.a = t.x": "a join with table t above a ROWS window",
+    f"SELECT name FROM s [ROWS 5], u {W}, n WHERE s.a = u.a AND u.a = n.x": "a join with table n above a ROWS window",
+    "SELECT a FROM s [ROWS 5] WHERE EXISTS (SELECT * FROM n WHERE n.x = s.a)": "EXISTS over table n above a ROWS",
     "SELECT n.name FROM (SELECT a, COUNT(*) AS k FROM s GROUP BY a) x, n WHERE x.a = n.x": (
         "a join with table n above an aggregate"
     ),
@@ -47,6 +49,10 @@ MEANINGLESS = {
     f"SELECT t1.name FROM s {W}, t AS t1, t AS t2 WHERE s.a = t1.x AND s.b = t2.x": (
         "a join with table t above the retroactive table t"
     ),
+    "SELECT name FROM s [ROWS 5 INTERNAL], n WHERE s.a = n.x": "a join with table n above a ROWS window",
+    f"SELECT COUNT(*) FROM s {IN}, t WHERE s.a = t.x": "an aggregate over INTERNAL windows, and over table t",
+    f"SELECT WSTREAM(COUNT(*))[ROWS 2] FROM s {W}, t WHERE s.a = t.x": "an aggregate over WSTREAM, which takes",
+    f"SELECT s.a FROM s {IN}, u {IN}, t WHERE s.a = u.a AND s.b = t.x": "a join over INTERNAL windows, and over",
     "SELECT x FROM t [NOW]": "t is a table: its rows have no time for a window to slide over",
     "SELECT name FROM n": "n is NON RETROACTIVE: it only answers for rows that arrive on a stream",
     "SELECT t.name FROM t, n WHERE t.x = n.x": "n is NON RETROACTIVE",
@@ -77,7 +83,7 @@ MEANINGFUL = [
     "SELECT ISTREAM RESTORE(s.a) FROM s [RANGE 1 MINUTE SLIDE 10 SECONDS], u [RANGE 2 MINUTES SLIDE 10 SECONDS]",
     f"SELECT n1.name FROM s {W}, n AS n1, n AS n2 WHERE s.a = n1.x AND s.b = n2.x",
     f"SELECT t.name FROM s {W}, t, n WHERE s.a = t.x AND s.b = n.x",
-    "SELECT a FROM s [ROWS 5] WHERE EXISTS (SELECT * FROM n WHERE n.x = s.a)",
+    "SELECT a FROM s [ROWS 5] WHERE EXISTS (SELECT * FROM t WHERE t.x = s.a)",
     "SELECT a FROM s WHERE EXISTS (SELECT RSTREAM(*) FROM u WHERE u.a = s.a)",
     "SELECT s.a FROM s [RANGE 1 MINUTE SLIDE 1 SECOND], u [ROWS 5] WHERE s.a = u.a",
     "SELECT x FROM t",

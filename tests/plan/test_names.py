@@ -40,6 +40,15 @@ MEANT = {
     "SELECT a FROM s [NOW], u [NOW] WHERE s.a = u.a": ["s.a as a"],
     "SELECT a FROM s [NOW], u [NOW], v [NOW] WHERE s.a = u.a AND v.a = u.a": ["s.a as a"],
     "SELECT a FROM s [NOW] JOIN u [NOW] USING (a)": ["s.a as a"],
+    "SELECT u.a FROM v [NOW], s [NOW] JOIN u [NOW] USING (a)": ["u.a as a"],
+    "SELECT * FROM u [NOW] JOIN v [NOW] USING (b, a)": [
+        "u.b as b",
+        "u.a as a",
+        "u.ts as ts",
+        "u.c as c",
+        "v.ts as ts_1",
+        "v.c as c_1",
+    ],
     # a sub-query's aggregate answers to its column
     "SELECT x.a FROM (SELECT SUM(a) FROM s [NOW]) x": ["SUM(s.a) as a"],
     "SELECT a FROM (SELECT SUM(a), MAX(b) AS a FROM s [NOW]) x": ["MAX(s.b) as a"],
@@ -79,6 +88,10 @@ UNKNOWN = {
     "SELECT a FROM s [NOW] JOIN u [NOW] USING (zz)": (
         "USING (zz): both sides need a column of that name",
         "there is a, arr, b, c, d, day, dec, f, …",
+    ),
+    "SELECT s.a FROM s [NOW] JOIN u [NOW] ON s.a = u.b JOIN v [NOW] USING (c)": (
+        "USING (c) is ambiguous: on the left it can be s.c or u.c",
+        "write ON and the columns that are meant",
     ),
     "SELECT a FROM s [PARTITION BY q ROWS 1]": (
         "there is no column q",

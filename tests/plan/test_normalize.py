@@ -24,17 +24,17 @@ PAIRS = {
         """,
     ),
     "JOIN ON and JOIN USING are the same as commas": (
-        "SELECT s.a FROM s [NOW] JOIN u [NOW] ON s.a = u.a AND u.b > 1 JOIN v [NOW] USING (c)",
+        "SELECT s.a FROM s [NOW] JOIN v [NOW] USING (c) JOIN u [NOW] ON s.a = u.a AND u.b > 1",
         """
         project s.a as a
           join s.a = u.a & s.c = v.c
             [NOW]
               stream s
+            [NOW]
+              stream v
             filter u.b > 1
               [NOW]
                 stream u
-            [NOW]
-              stream v
         """,
     ),
     "equalities are transitive": (
@@ -376,43 +376,70 @@ PAIRS = {
         """,
     ),
     "a table hangs on the input that it is joined with": (
-        "SELECT n.name FROM s [NOW], u [NOW], n WHERE s.a = u.a AND u.b = n.x AND n.y > 3",
+        "SELECT t.name FROM s [NOW], u [NOW], t WHERE s.a = u.a AND u.b = t.x AND t.y > 3",
         """
-        project n.name as name
+        project t.name as name
           join s.a = u.a
             [NOW]
               stream s
-            table join u.b = n.x
+            table join u.b = t.x
               [NOW]
                 stream u
-              filter n.y > 3
-                table n
+              filter t.y > 3
+                table t
         """,
     ),
     "a table joined with two inputs hangs on one, the join does the rest": (
-        "SELECT n.name FROM s [NOW], u [NOW], n WHERE s.a = n.x AND u.b = n.y",
+        "SELECT t.name FROM s [NOW], u [NOW], t WHERE s.a = t.x AND u.b = t.y",
         """
-        project n.name as name
-          join n.y = u.b
-            table join s.a = n.x
+        project t.name as name
+          join t.y = u.b
+            table join s.a = t.x
               [NOW]
                 stream s
-              table n
+              table t
             [NOW]
               stream u
         """,
     ),
     "a table avoids inputs with endings": (
-        "SELECT n.name FROM s [ROWS 5], u [NOW], n WHERE s.a = u.a AND u.a = n.x",
+        "SELECT t.name FROM s [ROWS 5], u [NOW], t WHERE s.a = u.a AND u.a = t.x",
         """
-        project n.name as name
-          join s.a = u.a = n.x
+        project t.name as name
+          join s.a = u.a = t.x
             [ROWS 5]
               stream s
-            table join u.a = n.x
+            table join u.a = t.x
               [NOW]
                 stream u
-              table n
+              table t
+        """,
+    ),
+    "a non-retroactive table that changes answers for what the streams have become together": (
+        "SELECT n.name FROM s [NOW], u [NOW], n WHERE s.a = n.x AND u.b = n.x AND s.b < u.a AND n.y > s.b",
+        """
+        project n.name as name
+          table join s.a = n.x & n.y > s.b
+            join s.a = u.b & s.b < u.a
+              [NOW]
+                stream s
+              [NOW]
+                stream u
+            table n
+        """,
+    ),
+    "a sub-query with a non-retroactive table that changes stays one": (
+        "SELECT x.name FROM (SELECT s.a, n.name FROM s [NOW], n WHERE s.a = n.x) x, u [NOW] WHERE x.a = u.a",
+        """
+        project x.name as name
+          join x.a = u.a
+            project s.a as x.a, n.name as x.name
+              table join s.a = n.x
+                [NOW]
+                  stream s
+                table n
+            [NOW]
+              stream u
         """,
     ),
     "tables hang in an order that gives each its key, the retroactive one last": (
@@ -539,13 +566,13 @@ CASE WHEN s.b > 1 THEN s.a ELSE CAST(NULL AS BIGINT) END
         "SELECT WSTREAM(s.a)[ROWS 10] FROM s, u [RANGE 1 MINUTE], n WHERE s.a = u.a AND s.a = n.x",
         """
         project s.a as a
-          join s.a = n.x = u.a
-            table join s.a = n.x
+          table join s.a = n.x
+            join s.a = u.a
               [UNBOUNDED INTERNAL]
                 stream s
-              table n
-            [RANGE 1 MINUTE INTERNAL]
-              stream u
+              [RANGE 1 MINUTE INTERNAL]
+                stream u
+            table n
         """,
     ),
     "RESTORE evaluates without ticks": (

@@ -236,3 +236,41 @@ def test_a_session_refuses_rows_that_would_lose_something() -> None:
 )
 def test_what_a_type_alone_lets_pass(found: pa.DataType, declared: pa.DataType, fits: bool) -> None:
     assert fits == (mismatch(found, declared, "x", Reading.WIDENED) is None)
+
+
+INTERVALS = pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval())
+
+
+@pytest.mark.parametrize(
+    ("foreign", "name"),
+    [
+        (INTERVALS, "month_day_nano_interval"),
+        (pa.StructArray.from_arrays([INTERVALS], ["x"]), "month_day_nano_interval"),
+        (pa.ListArray.from_arrays([0, 1], INTERVALS), "month_day_nano_interval"),
+        (pa.nulls(1, pa.decimal256(50, 2)), "decimal256"),
+        (pa.RunEndEncodedArray.from_arrays([1], [5]), "run_end_encoded"),
+        (pa.array([[1]], pa.list_view(pa.int64())), "list_view"),
+    ],
+)
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_type_of_arrow_without_a_place_is_named_with_its_column(
+    foreign: pa.Array, name: str, declared: bool
+) -> None:
+    rows = pa.table({"ts": pa.array([0], pa.timestamp("us", "UTC")), "k": [1], "span": foreign})
+    session = Session()
+    if declared:
+        session.sql("CREATE STREAM s (ts TIMESTAMP, k BIGINT, span STRING) TIMESTAMP BY ts;")
+    with pytest.raises(InputError, match=f"column span has Arrow's type {name}") as caught:
+        session.stream("s", rows, time=None if declared else "ts")
+    assert "leave span out" in str(caught.value)
+
+
+def test_an_undeclared_column_of_such_a_type_is_not_read() -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts; CREATE QUERY q AS SELECT k FROM s;"
+    )
+    session.stream(
+        "s", pa.table({"ts": pa.array([0], pa.timestamp("us", "UTC")), "k": [1], "span": INTERVALS})
+    )
+    assert [row["k"] for row in session.run()["q"].to_dicts()] == [1]

@@ -67,7 +67,8 @@ def test_operators_that_remember_say_how_much() -> None:
     assert sum(each["state_rows"] for each in found["operators"].values()) == found["state_rows"]
     assert sum(each["state_bytes"] for each in found["operators"].values()) == found["state_bytes"]
     assert found["operators"].keys() < found["seconds"].keys()
-    assert found["clock"] == 3_000_000
+    # Another row may still come at 3.
+    assert found["clock"] == 2_999_999
 
 
 def test_each_line_is_one_that_prometheus_reads() -> None:

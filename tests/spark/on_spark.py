@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from tests.differential.local import _changes
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, change_key
-from tests.spark.shards import stage_of
+from tests.spark.shards import arriving, stage_of
 
 from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
@@ -39,7 +39,8 @@ def output_on_spark(
     stage = stage_of(text, query, tables, shards=shards)
     source = Source("parquet", (("path", str(folder)),))
     stage = replace(stage, streams=tuple(replace(each, source=source) for each in stage.streams))
-    batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(arrivals)]
+    whole = arriving(stage, arrivals, tables)
+    batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(whole)]
     log = UnitLog(folder / "checkpoint" / "headgate" / "units", stage.streams, 2)
     log.add([each for each in batches if each], end=True)
     output = QueryFolder(folder / "out", stage, claim(None, stage))

@@ -5,16 +5,20 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import polars as pl
 import pyarrow as pa
 from tests.differential.local import _changes, _table, mark_changing
-from tests.oracle.inputs import TimedRow
+from tests.oracle.inputs import EPOCH, TimedRow
 from tests.oracle.values import Change, change_key
 
 from headgate.optimize.statistics import read_statistics
 from headgate.physical.stages import cut, ways
+from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.start import runnable, used_tables
+from headgate.runtime.sources.changes import changes_of
+from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.compact import decode
 from headgate.runtime.spark.exchange import advance, relay
 from headgate.runtime.spark.messages import Message, Reply, decode_table
@@ -22,6 +26,9 @@ from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.spark.store import load, save
 from headgate.session import Session
+
+CHANGE = ("changed_at", "change_op")
+"""The columns that say when a table's row comes or goes, and which of it."""
 
 
 @dataclass
@@ -68,14 +75,43 @@ def stage_of(
     found = session.query(query)
     ready = runnable(found.bound, found.optimized, allow_unbounded=True)
     best = found.optimized.best
-    given = {each.name: _table(tables[each.name], each.columns) for each in used_tables([ready])}
-    staged = cut(ready.graph, best, shards)
-    if way is not None:
+    read = used_tables([ready])
+    told = [changes_of(each, *CHANGE) for each in read if not isinstance(tables[each.name], pa.Table)]
+    streamed = {each.stream.name for each in told}
+    given = {each.name: _table(tables[each.name], each.columns) for each in read if each.name not in streamed}
+    # All shards hear of a table's changes, which only the first stage reads.
+    staged = next(ways(ready.graph, best, shards)) if told else cut(ready.graph, best, shards)
+    if way is not None and not told:
         all_ways = list(ways(ready.graph, best, shards))
         staged = all_ways[way % len(all_ways)]
     clock = clock or ClockOptions(ordered=True)
-    stage: Stage = pickle.loads(pickle.dumps(build_stages(ready.plan, staged, given, clock, narrow=narrow)))
+    built = with_changes(build_stages(ready.plan, staged, given, clock, narrow=narrow), told)
+    stage: Stage = pickle.loads(pickle.dumps(built))
     return stage
+
+
+def arriving(
+    stage: Stage,
+    arrivals: Sequence[Mapping[str, pa.Table]],
+    tables: Mapping[str, pa.Table | Sequence[TimedRow]],
+) -> list[dict[str, pa.Table]]:
+    """The arrivals of a stage's streams with the changes of its tables spread over them."""
+    whole = list(arrivals) or [{}]
+    found = [dict(arrival) for arrival in whole]
+    for stream in stage.streams:
+        rows = tables.get(stream.name)
+        if rows is None or isinstance(rows, pa.Table):
+            continue
+        at, op = CHANGE
+        told = [
+            {**row, at: EPOCH + timedelta(microseconds=time), op: sign}
+            for time, sign, row in sorted(rows, key=lambda row: row[0])
+        ]
+        changes = frame_of(told, stream.columns).to_arrow()
+        for number, arrival in enumerate(found):
+            first, end = (len(told) * place // len(found) for place in (number, number + 1))
+            arrival[stream.name] = changes.slice(first, end - first)
+    return found
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from tests.differential.test_cases import row_by_row
 from tests.oracle.casefile import Case, all_cases
 from tests.oracle.values import same_output
-from tests.spark.shards import Cluster, stage_of
+from tests.spark.shards import Cluster, arriving, stage_of
 
 from headgate.runtime.spark import store
 
@@ -33,7 +33,8 @@ def in_partitions(inputs: Mapping[str, pa.Table], count: int) -> dict[str, list[
 def test_all_at_once(case: Case, shards: int) -> None:
     for query, expected in case.expected.items():
         cluster = Cluster(stage_of(case.text, query, case.tables, shards=shards))
-        cluster.batch(in_partitions(case.inputs, 3))
+        [whole] = arriving(cluster.stage, [case.inputs], case.tables)
+        cluster.batch(in_partitions(whole, 3))
         cluster.end()
         assert same_output(cluster.changes(), expected)
         read = {name: count for name, count in case.late.items() if name in cluster.stage.graph.streams}
@@ -45,7 +46,7 @@ def test_all_at_once(case: Case, shards: int) -> None:
 def test_row_by_row_in_workers_that_forget(case: Case, shards: int) -> None:
     for query, expected in case.expected.items():
         cluster = Cluster(stage_of(case.text, query, case.tables, shards=shards))
-        for number, piece in enumerate(row_by_row(case.inputs)):
+        for number, piece in enumerate(arriving(cluster.stage, row_by_row(case.inputs), case.tables)):
             if number % 2:
                 store._CACHE.clear()
             cluster.batch({name: [table] for name, table in piece.items() if table.num_rows})

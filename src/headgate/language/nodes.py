@@ -127,6 +127,22 @@ class CreateQuery(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "query": True}
 
 
+WRITTEN = "written"
+"""Under this key a node knows the name by which its function was called in the text."""
+
+
+def written_name(node: exp.Expr) -> str:
+    """The name by which a function was called; if a call stands for several functions, that of the call."""
+    found: exp.Expr | None = node
+    while found is not None and not found.meta.get(WRITTEN):
+        found = found.parent
+    if found is not None and (found is node or isinstance(found, exp.Func)):
+        return str(found.meta[WRITTEN])
+    if isinstance(node, exp.Anonymous):
+        return str(node.this)
+    return node.sql_name() if isinstance(node, exp.Func) else node.key
+
+
 def span_of(node: exp.Expr) -> Span | None:
     """The span of source text that a node and its descendants cover, if any of them remembers."""
     start: int | None = None

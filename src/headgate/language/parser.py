@@ -93,6 +93,23 @@ class CqlParser(DeclarationParser):
             return exp.Literal.string("".join(part.name for part in primary.expressions))
         return primary
 
+    def _parse_function_call(
+        self,
+        functions: dict[str, Callable[..., Any]] | None = None,
+        anonymous: bool = False,
+        optional_parens: bool = True,
+        any_token: bool = False,
+    ) -> exp.Expr | None:
+        name = self._curr.text if self._curr else ""
+        call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+        found = call
+        while isinstance(found, (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+            found = found.this
+        if isinstance(found, exp.Expr):
+            # Of several names of one function sqlglot remembers none.
+            found.meta.setdefault(nodes.WRITTEN, name)
+        return call
+
     # -- relation to stream -----------------------------------------------------------------------
 
     def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:

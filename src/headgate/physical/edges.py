@@ -9,8 +9,8 @@ from typing import Literal
 from headgate.kernels.state.structure import Structure
 from headgate.kernels.window import Announce
 from headgate.optimize.optimize import OptimizedPlan
-from headgate.plan.nodes import Node, TableJoin, Window
-from headgate.plan.patterns import Edge, Pattern
+from headgate.plan.nodes import Negation, Node, SemiJoin, TableJoin, Window
+from headgate.plan.patterns import Edge, Pattern, table_asked_at_birth
 from headgate.safety.methods import Methods
 
 Strategy = Literal["UPA", "NT", "DIRECT"]
@@ -73,7 +73,7 @@ class Edges:
             each
             for each in self.facts.plan.walk()
             if each in forgetful
-            or (isinstance(each, TableJoin) and each.table.changes and not each.table.retroactive)
+            or (isinstance(each, (TableJoin, SemiJoin, Negation)) and table_asked_at_birth(each) is not None)
         ]
         return frozenset(node for each in found for node in each.walk())
 

@@ -26,6 +26,8 @@ class SourceStep:
     columns: tuple[tuple[str, str], ...]
     """(column of the relation, column of the plan)."""
     schema: Mapping[str, pl.DataType]
+    begins: bool = False
+    """Whether its first row may be the query's: so it is with streams, and with retroactive tables that change."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class OperatorGraph:
     def streams(self) -> frozenset[str]:
         """Names of the streams that it reads."""
         return frozenset(step.relation for step in self.sources if not step.is_table)
+
+    @property
+    def beginning(self) -> frozenset[str]:
+        """Names of the relations with the first row of which there is an answer."""
+        return frozenset(step.relation for step in self.sources if step.begins)
 
     @property
     def is_change_log(self) -> bool:

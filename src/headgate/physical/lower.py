@@ -144,10 +144,10 @@ class _Lowering:
     def _lowered(self, node: Node) -> int:
         match node:
             case StreamScan():
-                self.scans[node] = self._source(node.stream.name, node.name, schema_of(node), is_table=False)
+                self.scans[node] = self._source(node, node.stream.name, is_table=False, begins=True)
                 return self.scans[node]
             case TableScan():
-                return self._source(node.table.name, node.name, schema_of(node), is_table=True)
+                return self._source(node, node.table.name, is_table=True, begins=node.table.rewrites)
             case Window():
                 kernel = windowing.Window(
                     window_spec(node.window), schema_of(node), self.edges.announce(node)
@@ -182,9 +182,10 @@ class _Lowering:
         self.steps.append(KernelStep(operator, kernel, inputs))
         return len(self.steps) - 1
 
-    def _source(self, relation: str, name: str, schema: dict[str, pl.DataType], *, is_table: bool) -> int:
-        columns = tuple((full[len(name) + 1 :], full) for full in schema)
-        self.steps.append(SourceStep(relation, name, is_table, columns, schema))
+    def _source(self, node: StreamScan | TableScan, relation: str, *, is_table: bool, begins: bool) -> int:
+        schema = schema_of(node)
+        columns = tuple((full[len(node.name) + 1 :], full) for full in schema)
+        self.steps.append(SourceStep(relation, node.name, is_table, columns, schema, begins))
         return len(self.steps) - 1
 
     def _internal(self, node: Node) -> bool:

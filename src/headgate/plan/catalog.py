@@ -104,6 +104,11 @@ class TableDef:
     """Whether its rows come and go while a query runs; without a change stream, a table stays as it is."""
 
     @property
+    def is_asked_at_birth(self) -> bool:
+        """Whether what it answers depends on when a result came to be, because it changes and is not retroactive."""
+        return self.changes and not self.retroactive
+
+    @property
     def rewrites(self) -> bool:
         """Whether a change of it changes what was answered before."""
         return self.changes and self.retroactive

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from headgate.language.nodes import written_name
 from headgate.language.parse import Statement
 from headgate.model.errors import UnsupportedError
 
@@ -88,6 +89,6 @@ def _unsupported(node: exp.Expr, key: str, statement: Statement) -> UnsupportedE
             place=place,
         )
     if isinstance(node, exp.AggFunc):
-        return UnsupportedError(f"{node.key.upper()} takes one argument", place=place)
+        return UnsupportedError(f"{written_name(node).upper()} takes one argument", place=place)
     words = _WORDS.get((type(node), key), key.strip("_").replace("_", " ").upper())
     return UnsupportedError(f"{words} is not supported", remedy=_REMEDIES.get((type(node), key)), place=place)

@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from headgate.language import nodes as syntax
 from headgate.language.parse import Statement
-from headgate.model.errors import MeaninglessError, NameResolutionError, UnsupportedError
-from headgate.model.suggest import did_you_mean
+from headgate.model.errors import MeaninglessError, UnsupportedError
 from headgate.plan.scope import Scope
+from headgate.plan.using import JoinedColumns
 
 
 @dataclass(frozen=True)
@@ -69,36 +69,24 @@ def without_rstream(query: exp.Expr, statement: Statement) -> exp.Expr:
 
 
 def of_joins(tree: exp.Select, scope: Scope, statement: Statement) -> Iterator[exp.Expr]:
-    """The conditions of JOIN … ON and JOIN … USING; other kinds of join are refused."""
-    for index, join in enumerate(tree.args.get("joins") or []):
+    """The conditions of JOIN … ON and JOIN … USING; other kinds of join are refused.
+
+    When all have been taken, the scope knows which columns `*` stands for.
+    """
+    columns = JoinedColumns(scope, statement)
+    for join in tree.args.get("joins") or []:
         side, kind, method = (str(join.args.get(key) or "").upper() for key in ("side", "kind", "method"))
         if side or method or kind not in ("", "INNER", "CROSS"):
             words = " ".join(word for word in (method, side, kind) if word)
             remedy = "write EXISTS or NOT EXISTS" if kind in ("SEMI", "ANTI") else "write an inner join"
+            remedy = "name the columns: JOIN … USING (…)" if method == "NATURAL" and not side else remedy
             raise UnsupportedError(
                 f"{words} JOIN is not supported", remedy=remedy, place=statement.place(join.this)
             )
         if join.args.get("on") is not None:
             yield from split(join.args["on"])
-        for name in join.args.get("using") or []:
-            yield _using(name, scope, index + 1, statement)
-
-
-def _using(name: exp.Expr, scope: Scope, index: int, statement: Statement) -> exp.Expr:
-    sources = scope.sources
-    right = sources[index]
-    left = [s for s in sources[:index] if scope.find(s, name.name)]
-    if not left or not scope.find(right, name.name):
-        raise NameResolutionError(
-            f"USING ({name.name}): both sides need a column of that name",
-            remedy=did_you_mean(name.name, [v.bare for v in scope.visible]),
-            place=statement.place(name),
-        )
-
-    def column(source: str) -> exp.Column:
-        return exp.Column(this=exp.to_identifier(name.name), table=exp.to_identifier(source))
-
-    return exp.EQ(this=column(left[0]), expression=column(right))
+        yield from columns.join(join)
+    scope.star = columns.listed()
 
 
 def equal_columns(parts: list[exp.Expr], scope: Scope) -> Callable[[str, str], bool]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from headgate.language import nodes as syntax
 from headgate.language.parse import Statement
 from headgate.model import types
 from headgate.model.errors import TypeMismatchError, UnsupportedError
@@ -15,7 +16,7 @@ from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.plan.arithmetic import arithmetic_type
-from headgate.plan.functions import BY_CLASS, BY_NAME, Signature, known_names
+from headgate.plan.functions import BY_CLASS, BY_NAME, known_names
 from headgate.plan.scope import Scope, Visible
 from headgate.plan.sqltypes import arrow_type, sql_type
 
@@ -179,6 +180,8 @@ class ExpressionBinder:
     # -- types ------------------------------------------------------------------------------------
 
     def _cast(self, node: exp.Cast) -> Scalar:
+        if not isinstance(node.args["to"], exp.DataType):
+            raise self._unknown(node)
         inner = self._bind(node.this)
         target = arrow_type(self.statement, node.args["to"], place=node.this)
         if not _castable(inner.type, target):
@@ -324,20 +327,27 @@ class ExpressionBinder:
 
     # -- functions --------------------------------------------------------------------------------
 
-    def _function(self, node: exp.Expr) -> Scalar:
+    def _function(self, node: exp.Expr | None) -> Scalar:
+        if node is None:
+            # sqlglot does not miss the arguments of every function.
+            raise UnsupportedError("an argument of a function is missing", place=self.statement.place())
         if isinstance(node, exp.Anonymous):
             signature = BY_NAME.get(str(node.this).lower())
         else:
             signature = BY_CLASS.get(type(node))
         if signature is None:
             raise self._unknown(node)
+        name = syntax.written_name(node)
+        for key in signature.arguments:
+            if node.arg_types.get(key) and node.args.get(key) is None:
+                raise UnsupportedError(f"{name} needs an argument", place=self.statement.place(node))
         bound: dict[str, list[Scalar]] = {}
         for key, kind in signature.arguments.items():
             given = node.args.get(key)
             items = given if isinstance(given, list) else [given]
             kinds = kind.split(",")
             bound[key] = [
-                self._argument(each, kinds[min(place, len(kinds) - 1)], signature)
+                self._argument(each, kinds[min(place, len(kinds) - 1)], name)
                 for place, each in enumerate(items)
                 if isinstance(each, exp.Expr)
             ]
@@ -355,7 +365,7 @@ class ExpressionBinder:
                 args[key] = expressions[0]
             elif isinstance(given, exp.Expr) and given.find(exp.Column):
                 raise UnsupportedError(
-                    f"{signature.name} takes a constant for {_quote(given)}",
+                    f"{name} takes a constant for {_quote(given)}",
                     place=self.statement.place(given),
                 )
             else:
@@ -364,21 +374,21 @@ class ExpressionBinder:
         result = signature.result(dtypes) if callable(signature.result) else signature.result
         return Scalar(type(node)(**args), result)
 
-    def _argument(self, node: exp.Expr, kind: str, signature: Signature) -> Scalar:
+    def _argument(self, node: exp.Expr, kind: str, function: str) -> Scalar:
         match kind:
             case "string":
                 return self.bind(node, expect=types.STRING)
             case "double":
                 value = self._bind(node)
-                self._demand(types.is_numeric(value.type), f"{signature.name} needs a number", value, node)
+                self._demand(types.is_numeric(value.type), f"{function} needs a number", value, node)
                 return convert(value, types.DOUBLE)
             case "number" | "same_number":
                 value = self._bind(node)
-                self._demand(types.is_numeric(value.type), f"{signature.name} needs a number", value, node)
+                self._demand(types.is_numeric(value.type), f"{function} needs a number", value, node)
                 return value
             case "array":
                 value = self._bind(node)
-                self._demand(pa.types.is_list(value.type), f"{signature.name} needs an ARRAY", value, node)
+                self._demand(pa.types.is_list(value.type), f"{function} needs an ARRAY", value, node)
                 return value
             case "integer":
                 return self._integer(node)
@@ -416,9 +426,7 @@ class ExpressionBinder:
                 remedy="put the window on the stream: FROM s [RANGE …]",
                 place=self.statement.place(node),
             )
-        name = str(node.this) if isinstance(node, exp.Anonymous) else node.key
-        if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
-            name = node.sql_name().lower()
+        name = syntax.written_name(node)
         if isinstance(node, exp.AggFunc):
             return UnsupportedError(
                 f"the aggregate {name.upper()} cannot stand here or is not supported",
@@ -507,5 +515,13 @@ def _is_number(text: str) -> bool:
 
 
 def _quote(node: exp.Expr) -> str:
-    text = node.sql(dialect="spark")
+    """An expression as it was written, more or less."""
+
+    def named(each: exp.Expr) -> exp.Expr:
+        written = each.meta.get(syntax.WRITTEN)
+        if not written or not isinstance(each, exp.Func) or written.upper() in each.sql_names():
+            return each
+        return exp.Anonymous(this=written, expressions=list(each.iter_expressions()))
+
+    text = node.copy().transform(named).sql(dialect="spark", normalize_functions=False)
     return text if len(text) <= 40 else text[:39] + "…"

@@ -9,11 +9,13 @@ from sqlglot import exp
 from headgate.language import nodes as syntax
 from headgate.language.parse import Statement
 from headgate.model.errors import MeaninglessError
+from headgate.plan.catalog import TableDef
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
     Distinct,
     Emit,
+    Join,
     Negation,
     Node,
     SemiJoin,
@@ -21,7 +23,7 @@ from headgate.plan.nodes import (
     TableScan,
     Window,
 )
-from headgate.plan.patterns import Edges, Pattern, has_replaced_rows
+from headgate.plan.patterns import Edges, Pattern, has_replaced_rows, table_asked_at_birth
 
 
 def check_meaning(plan: Node, edges: Edges, statement: Statement) -> None:
@@ -32,8 +34,13 @@ def check_meaning(plan: Node, edges: Edges, statement: Statement) -> None:
                 _no_internal_below(node, edges, statement)
             case Window():
                 _window_on_stream(node, edges, statement)
-            case TableJoin():
-                _table_join_below_endings(node, edges, statement)
+        match node:
+            case TableJoin() if node.table.changes:
+                _table_below_endings(node, node.table, edges, statement)
+            case SemiJoin() | Negation() if (table := table_asked_at_birth(node)) is not None:
+                _table_below_endings(node, table, edges, statement)
+            case Aggregate() | Join():
+                _no_rewriting_below(node, edges, statement)
     _nrr_needs_stream(plan, statement)
 
 
@@ -41,7 +48,7 @@ def _no_internal_below(node: Node, edges: Edges, statement: Statement) -> None:
     if not any(edges[each].has_internal for each in node.inputs):
         return
     name = {"Distinct": "DISTINCT", "SemiJoin": "EXISTS"}.get(type(node).__name__, "negation")
-    emits = [each for each in statement.tree.find_all(syntax.Emit) if each.args["kind"] == "WSTREAM"]
+    emits = _wstreams(statement)
     if emits:
         raise MeaninglessError(
             f"WSTREAM takes its input windows as internal, and {name} cannot stand over internal windows: "
@@ -55,6 +62,10 @@ def _no_internal_below(node: Node, edges: Edges, statement: Statement) -> None:
         remedy="drop INTERNAL, and use ISTREAM for an append-only result",
         place=statement.place(_internal_window(statement)),
     )
+
+
+def _wstreams(statement: Statement) -> list[syntax.Emit]:
+    return [each for each in statement.tree.find_all(syntax.Emit) if each.args["kind"] == "WSTREAM"]
 
 
 def _internal_window(statement: Statement) -> exp.Expr | None:
@@ -95,15 +106,37 @@ def _up_to_emit(node: Node) -> Iterator[Node]:
         yield from _up_to_emit(each)
 
 
-def _table_join_below_endings(node: TableJoin, edges: Edges, statement: Statement) -> None:
-    if not node.table.changes or not has_replaced_rows(node.left, edges):
+def _table_below_endings(
+    node: TableJoin | SemiJoin | Negation, table: TableDef, edges: Edges, statement: Statement
+) -> None:
+    left = edges[node.left]
+    # Rows of an INTERNAL window do not end for whoever reads the results, but they do for the join.
+    ends = left.has_internal and left.expiry == Pattern.STR and table.is_asked_at_birth
+    if not ends and not has_replaced_rows(node.left, edges):
         return
     cause = next((_why_strict(each) for each in _up_to_emit(node.left) if _why_strict(each)), "its input")
+    what = "a join with" if isinstance(node, TableJoin) else "EXISTS over"
     raise MeaninglessError(
-        f"a join with table {node.table.name} above {cause}: when a row ends early, the table's rows that it was "
-        "joined with may have changed, so the ending cannot be followed through the join",
+        f"{what} table {table.name} above {cause}: when a row ends early, the table's rows that it has "
+        "met may have changed, so the ending cannot be followed",
         remedy="join the table first, in a sub-query below, or use a RANGE window",
-        place=statement.place(_table_named(statement, node.table.name)),
+        place=statement.place(_table_named(statement, table.name)),
+    )
+
+
+def _no_rewriting_below(node: Aggregate | Join, edges: Edges, statement: Statement) -> None:
+    """What a changing table makes of rows of INTERNAL windows cannot be told from rows of other windows above it."""
+    joins = [each for below in node.inputs for each in _up_to_emit(below) if isinstance(each, TableJoin)]
+    found = [each.table for each in joins if each.table.rewrites and edges[each.left].has_internal]
+    if not found:
+        return
+    what, name = "a join" if isinstance(node, Join) else "an aggregate", found[0].name
+    windows = "WSTREAM, which takes its windows as INTERNAL" if _wstreams(statement) else "INTERNAL windows"
+    raise MeaninglessError(
+        f"{what} over {windows}, and over table {name}, which changes: "
+        "what is permanent, a change of the table would take back",
+        remedy=f"drop INTERNAL, or declare {name} NON RETROACTIVE",
+        place=statement.place(_table_named(statement, name)),
     )
 
 

@@ -3,7 +3,9 @@
 Before: `Project(Filter(Join(a, Project(Filter(Join(b, c))), t)))`, predicates in one heap.
 After:  `Project(Join(Filter(a), TableJoin(Filter(b), t), c; equality classes; residual))`: nested blocks are
 one join, a predicate on one input stands on that input, equalities are closed under transitivity, constants
-reach every equal column, and tables hang on the input they belong to.
+reach every equal column, and tables hang on the input they belong to. A non-retroactive table that changes hangs on
+the join of all streams: it answers as it was when a result came to be, which is when the youngest of its rows came
+(Windows document, definition 3.1). So a nested block that reads one stays a block.
 """
 
 from __future__ import annotations
@@ -102,6 +104,10 @@ def _gather(node: Node) -> _Block:
             rename: dict[str, exp.Expr] = {}
             for member in node.members:
                 inner = _gather(member)
+                if _is_dated(inner):
+                    below = _assemble(inner.members, inner.predicates)
+                    members.append(below if inner.outputs is None else Project(below, inner.outputs))
+                    continue
                 if inner.outputs is not None and not all(_has_own_names(m) for m in inner.members):
                     # Columns below may share names with another member's: keep this projection as a wall.
                     members.append(Project(_assemble(inner.members, inner.predicates), inner.outputs))
@@ -117,6 +123,12 @@ def _gather(node: Node) -> _Block:
             )
             return _Block(tuple(members), tuple(predicates), outputs)
     return _Block((normalize(node),), (), None)
+
+
+def _is_dated(block: _Block) -> bool:
+    """Whether a block's results are told apart by when they came to be: a table among its streams says so."""
+    tables = [each for each in block.members if _is_table(each)]
+    return len(tables) < len(block.members) and any(_is_asked_at_birth(each) for each in tables)
 
 
 def _equalities(node: Join) -> list[Scalar]:
@@ -249,6 +261,15 @@ def _join(parts: list[Node], classes: _Classes, residual: list[Scalar]) -> Node:
     streams = [part for part in parts if not _is_table(part)]
     if not streams:
         return tables[0] if len(tables) == 1 else _multiway(tables, classes, residual)
+    if len(streams) > 1 and any(map(_is_asked_at_birth, tables)):
+        static = [each for each in tables if not _scan(each).table.changes]
+        tables = [each for each in tables if _scan(each).table.changes]
+        for table in static:
+            streams, residual = _hang(table, streams, classes, residual)
+        known = frozenset().union(*(each.names for each in streams))
+        among = [part for part in residual if part.columns <= known]
+        residual = [part for part in residual if not part.columns <= known]
+        streams = [_multiway(streams, classes, among)]
     while tables:
         table = min(tables, key=lambda each: _hanging_order(each, streams, classes))
         tables = [each for each in tables if each is not table]
@@ -268,10 +289,18 @@ def _is_table(node: Node) -> bool:
     return False
 
 
+def _scan(table: Node) -> TableScan:
+    (scan,) = (each for each in table.walk() if isinstance(each, TableScan))
+    return scan
+
+
+def _is_asked_at_birth(table: Node) -> bool:
+    return _scan(table).table.is_asked_at_birth
+
+
 def _hanging_order(table: Node, streams: list[Node], classes: _Classes) -> tuple[bool, bool]:
     """Non-retroactive tables come first, because none can hang above a retroactive one; then those with a key."""
-    (scan,) = (each for each in table.walk() if isinstance(each, TableScan))
-    return scan.table.rewrites, not any(_links(stream, table, classes) for stream in streams)
+    return _scan(table).table.rewrites, not any(_links(stream, table, classes) for stream in streams)
 
 
 def _hang(
@@ -283,7 +312,8 @@ def _hang(
         reach = stream.names | table.names
         keys = _links(stream, table, classes)
         mine = [part for part in residual if part.columns & table.names and part.columns <= reach]
-        ends = has_replaced_rows(stream, label(stream))
+        edges = label(stream)
+        ends = has_replaced_rows(stream, edges) or edges[stream].has_internal
         choices.append((not (keys or mine), ends, index, keys, mine))
     _, _, index, keys, mine = min(choices, key=lambda choice: choice[:3])
     joined = TableJoin(streams[index], table, keys, tuple(mine))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import singledispatch
 
+from headgate.plan.catalog import TableDef
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
@@ -250,6 +251,14 @@ def asks_once(node: TableJoin | SemiJoin | Negation) -> bool:
     # What is said at ticks, or of a group, comes and goes although the table does not.
     timeless = not any(isinstance(each, (Emit, Window, Aggregate)) for each in below)
     return timeless or all(isinstance(each, TableScan) and not each.table.retroactive for each in leaves)
+
+
+def table_asked_at_birth(node: TableJoin | SemiJoin | Negation) -> TableDef | None:
+    """The changing table that a row on the left asks at its birth only, so that its ending cannot ask again."""
+    if not asks_once(node):
+        return None
+    scans = [each for each in node.right.walk() if isinstance(each, TableScan)]
+    return next((scan.table for scan in scans if scan.table.is_asked_at_birth), None)
 
 
 def is_static(node: Node) -> bool:

@@ -23,7 +23,7 @@ def expand_stars(items: Sequence[exp.Expr], scope: Scope, statement: Statement) 
     """The items of a select list with `*` and `s.*` replaced by the columns they stand for."""
     for item in items:
         if isinstance(item, exp.Star):
-            chosen = scope.visible
+            chosen = scope.visible if scope.star is None else scope.star
         elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             chosen = [v for v in scope.visible if v.source.casefold() == item.table.casefold()]
             if not chosen:

@@ -34,6 +34,8 @@ class Scope:
     outer: Scope | None = None
     same: Callable[[str, str], bool] = lambda left, right: False
     """Whether two columns are equal in every row that the query can see."""
+    star: list[Visible] | None = None
+    """What `*` stands for where that is not all columns in their order: JOIN … USING (c) has c once."""
 
     @property
     def sources(self) -> list[str]:

@@ -120,11 +120,11 @@ class QueryState:
     def _run(self, rows: Mapping[str, pl.DataFrame], upto: int) -> tuple[list[Batch], Clock]:
         """One clock step of all operators: their batches, and the step."""
         if self.start is None:
-            # Rows come in order of time, so each stream's first is its earliest.
+            # Rows come in order of time, so each relation's first is its earliest.
             births = [
                 int(frame[BORN][0])
                 for name, frame in rows.items()
-                if name in self.graph.streams and not frame.is_empty()
+                if name in self.graph.beginning and not frame.is_empty()
             ]
             self.start = min(births, default=None)
         clock = Clock(self.clock, upto, self.start)

@@ -35,7 +35,7 @@ from headgate.physical.graph import KernelStep, OperatorGraph
 from headgate.physical.lower import lower
 from headgate.plan.nodes import Join
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, RunnableQuery
+from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop
 from headgate.runtime.local.start import used_streams
 from headgate.safety.gate import admit
 from headgate.session import Query, Session
@@ -181,7 +181,7 @@ def _measure(
         table = tables[stream.name]
         times = table["ts"].cast(pa.int64()).to_numpy()
         streams.append((stream, slices(frame_of(table, stream.columns), times, cuts)))
-    run = LocalRun([ready], streams, drain=False)
+    run = LocalRun([ready], streams, stop=Stop.LAST_ROW)
     spent = seconds_per_thousand_rows(run, START + WINDOW * SECOND)
     return spent, run.states[graph.query].metrics.rows_out
 

@@ -22,7 +22,7 @@ from headgate.physical.edges import Strategy
 from headgate.physical.lower import lower
 from headgate.plan.nodes import Join, Negation
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, RunnableQuery
+from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop
 from headgate.runtime.local.start import used_streams
 from headgate.safety.gate import admit
 from headgate.session import Query, Session
@@ -132,7 +132,7 @@ def _run(query: Query, strategy: Strategy, *, pushed_down: bool, length: int, tr
     for stream in used_streams([ready]):
         rows = frame_of(traffic.tables[stream.name], stream.columns)
         streams.append((stream, slices(rows, traffic.times[stream.name], cuts)))
-    return LocalRun([ready], streams, drain=False)
+    return LocalRun([ready], streams, stop=Stop.LAST_ROW)
 
 
 def _plan(compared: Sequence[OptimizedPlan], *, pushed_down: bool) -> OptimizedPlan:

@@ -3,7 +3,8 @@
 Pulled up:   `Negation(Join(s1, s2), s3)`    only the result has endings
 Pushed down: `Join(Negation(s1, s3), s2)`    fewer rows are joined, but the join has to follow endings
 
-Both answer the same: every joined row contains exactly one row of the input that the negation asks about.
+Both answer the same: every joined row contains exactly one row of the input that the negation asks about. Not so
+where a table is asked as it was when a row came to be: a joined row is as young as the youngest of its parts.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from headgate.plan.nodes import Filter, Join, Negation, Node, Project
+from headgate.plan.nodes import Filter, Join, Negation, Node, Project, TableScan
 
 
 def move_negation(plan: Node) -> Iterator[Node]:
     """Plans in which one negation has crossed the join next to it, in either direction."""
     match plan:
-        case Negation(left=Join() as join):
+        case Negation(left=Join() as join) if not _is_asked_at_birth(plan):
             yield from _push_down(plan, join)
         case Join():
             yield from _pull_up(plan)
@@ -55,9 +56,15 @@ def _equal_column(join: Join, name: str, member: Node) -> str | None:
 def _pull_up(join: Join) -> Iterator[Node]:
     for index, member in enumerate(join.members):
         negation = _negation_at_top(member)
-        if negation is not None and not negation.right.names & join.names:
+        if negation is None or _is_asked_at_birth(negation):
+            continue
+        if not negation.right.names & join.names:
             members = (*join.members[:index], negation.left, *join.members[index + 1 :])
             yield replace(negation, left=replace(join, members=members))
+
+
+def _is_asked_at_birth(node: Negation) -> bool:
+    return any(isinstance(each, TableScan) and each.table.is_asked_at_birth for each in node.right.walk())
 
 
 def _negation_at_top(node: Node) -> Negation | None:

@@ -34,13 +34,60 @@ def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame
         case [] | [Mapping(), *_]:
             return _inferred(data) if columns is None else _from_dicts(data, columns)
         case _ if hasattr(data, "__arrow_c_stream__"):
-            frame = pl.DataFrame(data)
+            frame = pl.DataFrame(_readable(data, columns))
         case _:
             raise DataError(
                 f"rows cannot be read from {type(data).__name__}",
                 remedy="give a Polars or pandas DataFrame, an Arrow table, or a list of dictionaries",
             )
     return frame if columns is None else _from_frame(frame, columns)
+
+
+def _readable(data: Any, columns: Sequence[Column] | None) -> Any:
+    """Arrow's data without undeclared columns of types that have no place here; InputError if others have one."""
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return data
+    whole = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
+    declared = None if columns is None else {column.name.casefold() for column in columns}
+    kept = []
+    for number, field in enumerate(whole.schema):
+        foreign = _foreign_type(field.type)
+        if foreign is None:
+            kept.append(number)
+        elif declared is None or field.name.casefold() in declared:
+            raise InputError(
+                f"column {field.name} has Arrow's type {foreign}, which has no place in Spark SQL",
+                remedy=f"leave {field.name} out, or convert it in the data: {_FOREIGN[foreign.partition('(')[0]]}",
+            )
+    return whole if len(kept) == len(whole.schema) else whole.select(kept)
+
+
+_FOREIGN = {
+    "month_day_nano_interval": "to a number of days or seconds, or to text",
+    "decimal256": "to DECIMAL of up to 38 digits",
+    "union": "to one of its types",
+    "run_end_encoded": "to the values themselves",
+    "list_view": "to a list",
+}
+
+
+def _foreign_type(dtype: pa.DataType) -> str | None:
+    """The type among a column's that nothing here can hold, as Arrow calls it; None if there is none."""
+    match dtype:
+        case _ if pa.types.is_interval(dtype):
+            return "month_day_nano_interval"
+        case _ if pa.types.is_decimal256(dtype):
+            return str(dtype)
+        case _ if pa.types.is_union(dtype):
+            return "union"
+        case _ if pa.types.is_run_end_encoded(dtype):
+            return "run_end_encoded"
+        case _ if pa.types.is_list_view(dtype) or pa.types.is_large_list_view(dtype):
+            return "list_view"
+        case _ if pa.types.is_nested(dtype):
+            parts = (dtype.field(number).type for number in range(dtype.num_fields))
+            return next((found for part in parts if (found := _foreign_type(part)) is not None), None)
+    return None
 
 
 def _inferred(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 
 import polars as pl
 
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import DeclarationError
-from headgate.model.time import BEGINNING
+from headgate.model.time import BEGINNING, NEVER
 from headgate.physical.graph import OperatorGraph
-from headgate.physical.horizon import horizon
+from headgate.physical.horizon import EPOCH, horizon, is_timeless
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, TableScan
 from headgate.runtime.lateness import Arrivals
@@ -30,6 +32,12 @@ class RunnableQuery:
     graph: OperatorGraph
     plan: Emit
 
+    @cached_property
+    def changing(self) -> frozenset[str]:
+        """The tables that it reads and that change."""
+        scans = [node for node in self.plan.walk() if isinstance(node, TableScan)]
+        return frozenset(scan.table.name for scan in scans if scan.table.changes)
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -41,6 +49,16 @@ class Progress:
     state_bytes: int
 
 
+class Stop(Enum):
+    """How far the clock runs when the input has ended."""
+
+    DRAINED = "until no announced death, tick or change of a table is due"
+    CERTAIN = (
+        "until just before the clock of the slowest input: rows that may still come change nothing before it"
+    )
+    LAST_ROW = "until the last row"
+
+
 @dataclass
 class LocalRun:
     """Queries over finite inputs: `run` calls back with every piece of output, in order."""
@@ -49,7 +67,7 @@ class LocalRun:
     streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Table changes in order of time, with `_born` and `_sign`; a static table's are before all time."""
-    drain: bool = True
+    stop: Stop = Stop.DRAINED
     future_us: int | None = None
     """Rows further ahead of the wall clock than this are set aside, and do not move the clock."""
 
@@ -67,7 +85,7 @@ class LocalRun:
         on_late: Callable[[str, str, pl.DataFrame], None],
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        """Processes all input; then, if `drain`, lets the clock run until no announced death is due.
+        """Processes all input, until the clock has come to where `stop` says.
 
         Late rows come with the query that does not see them, and their stream.
         """
@@ -88,28 +106,55 @@ class LocalRun:
                     on_late(reader, name, frame)
                     self.states[reader].metrics.future_rows += frame.height
             rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
-            changes = self._table_changes(done, step.upto)
-            for reader, state in self.states.items():
-                seen = dict(rows)
+            for query in self.queries:
+                reader, upto = query.graph.query, step.upto
+                state, seen = self.states[reader], dict(rows)
                 state.metrics.streams = self._arrivals(feed, state)
-                for name in (each for each in sieves[reader] if each in rows):
-                    seen[name], broken = sieves[reader][name].sift(rows[name])
+                if self.stop is Stop.CERTAIN:
+                    upto = min(upto, feed.certain(query.graph.streams), self._certain(query))
+                    seen = {name: frame.filter(pl.col(BORN) <= upto) for name, frame in rows.items()}
+                    if upto <= state.clock:
+                        continue
+                changes = self._table_changes(state.clock, upto)
+                for name in (each for each in sieves[reader] if each in seen):
+                    seen[name], broken = sieves[reader][name].sift(seen[name])
                     if not broken.is_empty():
                         set_aside(reader, name, broken)
                 seen = {name: frame for name, frame in seen.items() if not frame.is_empty()}
-                for piece in state.answer({**seen, **changes}, step.upto).frames:
+                for piece in state.answer({**seen, **changes}, upto).frames:
                     on_output(reader, piece)
             done = step.upto
             rows_read += sum(frame.height for frame in rows.values())
             on_progress(self._progress(done, rows_read))
-        if self.drain:
-            for query in self.queries:
-                state = self.states[query.graph.query]
-                end = horizon(query.plan, feed.last)
-                if end is not None and end > state.clock:
-                    changes = self._table_changes(state.clock, end)
-                    for piece in state.answer(changes, end).frames:
-                        on_output(query.graph.query, piece)
+        for query in self.queries:
+            state = self.states[query.graph.query]
+            end = self._end(query, feed)
+            if end is not None and end > state.clock:
+                changes = self._table_changes(state.clock, end)
+                for piece in state.answer(changes, end).frames:
+                    on_output(query.graph.query, piece)
+
+    def _end(self, query: RunnableQuery, feed: Feed) -> int | None:
+        """How far a query's clock runs on after the last row; None if nothing is due."""
+        if is_timeless(query.plan):
+            self.states[query.graph.query].start = EPOCH
+            return EPOCH
+        if self.stop is Stop.CERTAIN:
+            return min(feed.certain(query.graph.streams), self._certain(query))
+        if self.stop is Stop.LAST_ROW:
+            return None
+        changes = {name: last for name in query.changing if (last := self._last_change(name)) is not None}
+        return horizon(query.plan, {**feed.last, **changes})
+
+    def _certain(self, query: RunnableQuery) -> int:
+        """The last instant up to which the changes of a query's tables are all known."""
+        last = [self._last_change(name) for name in query.changing]
+        return min((BEGINNING if each is None else each - 1 for each in last), default=NEVER)
+
+    def _last_change(self, table: str) -> int | None:
+        last = self.tables[table][BORN].max()
+        assert last is None or isinstance(last, int)
+        return last
 
     def _sieves(self, graph: OperatorGraph) -> dict[str, KeptPromises]:
         """What tells the rows that break a promise that a query relies on, for each stream that made one."""
@@ -129,8 +174,11 @@ class LocalRun:
         return [query.graph.query for query in self.queries if stream in query.graph.streams]
 
     def _table_changes(self, after: int, upto: int) -> dict[str, pl.DataFrame]:
-        born = pl.col(BORN)
-        return {name: rows.filter((born > after) & (born <= upto)) for name, rows in self.tables.items()}
+        found = {}
+        for name, rows in self.tables.items():
+            first, end = (rows[BORN].search_sorted(at, side="right") for at in (after, upto))
+            found[name] = rows.slice(first, end - first)
+        return found
 
     def _progress(self, clock: int, rows: int) -> Progress:
         metrics = [state.metrics for state in self.states.values()]

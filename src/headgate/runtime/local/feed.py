@@ -12,7 +12,7 @@ step    ═══════════╡ all rows up to here, sorted; the re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -63,6 +63,11 @@ class Feed:
     def last(self) -> dict[str, int]:
         """The largest instant of each stream that has had a row on time."""
         return {each.stream.name: each.last for each in self._streams if each.last is not None}
+
+    def certain(self, streams: Collection[str]) -> int:
+        """The last instant up to which all rows of some streams are known, whatever may still come of them."""
+        clocks = [each.clock for each in self._streams if each.stream.name in streams]
+        return max(BEGINNING, min(clocks, default=NEVER) - 1)
 
     def steps(self) -> Iterator[FeedStep]:
         """Clock steps until all streams are exhausted; the last one holds everything that was left."""

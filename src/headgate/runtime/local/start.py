@@ -14,7 +14,7 @@ from headgate.physical.lower import lower
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, StreamDef, TableDef
 from headgate.plan.nodes import StreamScan, TableScan
-from headgate.runtime.local.engine import LocalRun, RunnableQuery
+from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop
 from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.sources.tables import read_table
 from headgate.safety.gate import admit
@@ -74,7 +74,8 @@ def prepare(
             rows, read = read_table(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
             sources += read
             tables[table.name] = rows
-    return LocalRun(queries, streams, tables, drain, future_us), sources
+    stop = Stop.DRAINED if drain else Stop.CERTAIN
+    return LocalRun(queries, streams, tables, stop, future_us), sources
 
 
 def require_time(stream: StreamDef) -> None:

@@ -32,7 +32,7 @@ from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import StreamScan, Window
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, RunnableQuery, static_table
+from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop, static_table
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.output import escaped_name
@@ -316,7 +316,7 @@ class _Played:
         tables = {
             table.name: static_table(frame_of([], table.columns)) for table in used_tables([self._ready])
         }
-        run = LocalRun([self._ready], streams, tables, drain)
+        run = LocalRun([self._ready], streams, tables, Stop.DRAINED if drain else Stop.LAST_ROW)
         pieces: list[pl.DataFrame] = []
         run.run(lambda query, frame: pieces.append(frame), lambda query, stream, late: None)
         return [each for each in pieces if each.height], run.states[self._ready.graph.query].metrics

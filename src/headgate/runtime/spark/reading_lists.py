@@ -106,6 +106,11 @@ class UnitLog:
         """Whether anything was added after which the end of all streams has not been said."""
         return self._load().open
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything was ever added."""
+        return self._load().number > 0
+
     def add(self, batches: Iterable[Sequence[Unit]], *, end: bool) -> int:
         """Appends micro-batches, and then the end of all streams if that is meant; says how many there are now.
 

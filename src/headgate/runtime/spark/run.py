@@ -248,8 +248,10 @@ class _Run:
             for each in self.files
         }
         batches = batches_of(units, options.batch_rows)
+        # What reads no stream has nothing to wait for.
+        end = end or not self.stage.streams
         # An end is due once after the last file, also if that file was read by a run that did not end.
-        if batches or (end and self.log.open):
+        if batches or (end and (self.log.open or not (self.stage.streams or self.log.begun))):
             self.log.add(batches, end=end)
             self.listed += len(batches)
         self.log.gather()

@@ -23,7 +23,7 @@ from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
-from headgate.physical.horizon import horizon
+from headgate.physical.horizon import EPOCH, horizon, is_timeless
 from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
@@ -158,8 +158,7 @@ def advance_streams(
     if upto is not None and upto > state.query.clock:
         state = step(stage, shard, state, upto, answer)
     if ended:
-        latest = _latest(stage, state)
-        end = horizon(stage.plan, latest)
+        end = _end(stage, state)
         if end is not None and end > state.query.clock:
             state = step(stage, shard, state, end, answer)
         state = replace(state, ended=True)
@@ -211,7 +210,7 @@ def _arrive(
                         metrics.late_rows += late.height
                         metrics.streams.note(stream, 0, bound + definition.slack - late[BORN])
                 waiting[message.feed] = waiting[message.feed].adding(frame)
-            if message.high >= bound and not stage.is_changes(stream):
+            if message.high >= bound and stage.begins(stream):
                 opening = max(message.low, bound)
                 earliest = opening if earliest is None else min(earliest, opening)
             latest = message.high if latest is None else max(latest, message.high)
@@ -245,16 +244,24 @@ def _is_idle(stage: Stage, clock: StreamClock, now_ms: int | None) -> bool:
     return now_ms - clock.seen > timeout
 
 
+def _end(stage: Stage, state: ShardState) -> int | None:
+    """How far the clock runs on when all streams have ended; None if nothing is due."""
+    if is_timeless(stage.plan):
+        state.query.start = EPOCH
+        return EPOCH
+    return horizon(stage.plan, _latest(stage, state))
+
+
 def _last(stage: Stage, state: ShardState) -> int | None:
     return max(_latest(stage, state).values(), default=None)
 
 
 def _latest(stage: Stage, state: ShardState) -> dict[str, int]:
-    """The largest instant of each stream that has had rows."""
+    """The largest instant of each stream that has had rows, and of each table that has had changes."""
     return {
         name: each.latest
         for name, each in state.clocks.items()
-        if each.latest is not None and not stage.is_changes(name)
+        if each.latest is not None and stage.begins(name)
     }
 
 

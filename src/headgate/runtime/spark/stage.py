@@ -99,8 +99,15 @@ class Stage:
         return [number for number, feed in enumerate(self.feeds) if feed.stream == stream]
 
     def is_changes(self, stream: str) -> bool:
-        """Whether a stream tells the changes of a table; it then moves no window and begins nothing."""
+        """Whether a stream tells the changes of a table."""
         return any(feed.stream == stream and feed.op is not None for feed in self.feeds)
+
+    def begins(self, stream: str) -> bool:
+        """Whether a row of a stream, or a change of a table, may be the first of the query, and the last that counts.
+
+        A change of a NON RETROACTIVE table takes effect with a stream's row only.
+        """
+        return any(feed.stream == stream and feed.name in self.graph.beginning for feed in self.feeds)
 
     def promises_on(self, feed: int) -> list[Promise]:
         """The promises of a feed's stream that the query relies on."""

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.model.errors import InputError, NameResolutionError
+from headgate.model.errors import InputError, NameResolutionError, UnsupportedError
 from headgate.optimize.optimize import Optimized
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import Catalog, TableDef
@@ -139,6 +139,11 @@ class SparkWorkspace:
         # A file's columns may be known by their places, so it is read by the whole declaration.
         scans = [node.stream for node in stage.plan.walk() if isinstance(node, StreamScan)]
         scans += [each for each in stage.streams if stage.is_changes(each.name)]
+        if not scans:
+            raise UnsupportedError(
+                f"{stage.graph.query} reads tables that do not change, and no stream that Spark could follow",
+                remedy="run it with a Session without Spark, or with headgate run",
+            )
         packed = [
             pipeline.packed_frame(stage, stream.name, self.frames[stream.name], labels)
             if stream.name in self.frames
