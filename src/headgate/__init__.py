@@ -13,6 +13,11 @@ __all__ = ["HeadgateError", "KafkaTopic", "PostgresView", "Query", "Session", "l
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    """The public names, whether they are loaded yet or not."""
+    return sorted([*__all__, "__version__", "__doc__"])
+
+
 def __getattr__(name: str) -> Any:
     """Loads the public names when they are first used, so that importing a part does not import all."""
     if name in ("Query", "Session"):

@@ -9,18 +9,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
 from sqlglot import exp
 
+from headgate.explain.check_result import CheckResult, html
 from headgate.explain.checked import Checked
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
+from headgate.explain.session_text import session_text
 from headgate.explain.sizes import measure_sizes
 from headgate.explain.stages import StageDescription, describe_stages
 from headgate.language.decode import MOST_BYTES, decode
 from headgate.language.nodes import CreateStream, CreateTable
 from headgate.language.parse import Statement, parse
 from headgate.language.render import render_all
-from headgate.model.errors import HeadgateError, InputError, NameResolutionError, RefusedError, SetupError
+from headgate.model.errors import HeadgateError, InputError, NameResolutionError, RefusedError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
@@ -176,7 +179,7 @@ class Session:
     def on_spark(self) -> SparkWorkspace:
         """The streaming DataFrames given to this session and the engine on Spark."""
         if self.spark is None:
-            raise SetupError("this session has no Spark", remedy="make it with headgate.Session(spark)")
+            raise InputError("this session has no Spark", remedy="make it with headgate.Session(spark)")
         from headgate.runtime.spark.workspace import SparkWorkspace
 
         return SparkWorkspace(self.spark)
@@ -238,6 +241,20 @@ class Session:
         """All statements as canonical CQL."""
         return render_all(self.statements)
 
+    def _text(self) -> Text:
+        # Engines are not loaded to look at a session: what has not been loaded has no rows.
+        local, on_spark = self.__dict__.get("local"), self.__dict__.get("on_spark")
+        given = {} if local is None else {name: f"{rows.height:,} rows" for name, rows in local.rows.items()}
+        given |= {} if on_spark is None else dict.fromkeys(on_spark.frames, "a streaming DataFrame")
+        engine = "on the local engine" if self.spark is None else "on Spark"
+        return session_text(self.catalog, engine, given)
+
+    def __repr__(self) -> str:
+        return self._text().plain.rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return html(self._text())
+
 
 def _declares(tree: exp.Expr) -> bool:
     return isinstance(tree, (CreateStream, CreateTable))
@@ -282,10 +299,12 @@ class Query:
         """The gate's verdict on the plan that would run, without advice."""
         return self.optimized.judgement.verdict
 
-    def check(self) -> Verdict:
+    def check(self) -> CheckResult:
         """The verdict on every state of the plan that would run, and fixes if it is refused."""
         note = next((each.note for each in self.join_plans if each.note), "")
-        return replace(self.judged, fixes=self.fixes, plan_note=note)
+        return CheckResult.of(
+            replace(self.judged, fixes=self.fixes, plan_note=note), show=lambda: self.checked
+        )
 
     @cached_property
     def kept(self) -> OptimizedPlan:
@@ -414,7 +433,12 @@ class Query:
         return self.session.run([self.name], **options)[self.name]
 
     def to_df(self, **options: Any) -> Any:
-        """The query's output as a streaming DataFrame. Options are those of `SparkOptions`."""
+        """The query's output as a streaming DataFrame. Options are those of `SparkOptions`.
+
+        An instant is answered once every stream has gone beyond it by more than its slack, since until then a row of
+        that instant may come. So the answers to the last rows wait for later ones. With `idle_ms`, a stream that has
+        been silent for so long holds nobody up; `headgate run` knows where files end, and answers to the end.
+        """
         session, latest = self.session, self._latest
         with session.advising():
             return session.on_spark.to_df(

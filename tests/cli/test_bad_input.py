@@ -237,3 +237,28 @@ def test_a_long_line_is_cut_around_the_place(tmp_path: Path) -> None:
     assert line.startswith(" 4 | …")
     assert line[carets.index("^") : carets.index("^") + 3] == "nam"
     assert len(line) < 120
+
+
+@pytest.mark.parametrize("word", [":smile:", "[red]x[/red]", "[/]"])
+def test_data_is_shown_as_it_is(word: str, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(f"2026-01-01T00:00:00,{word}\n")
+    file = tmp_path / "f.cql"
+    file.write_text(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING csv OPTIONS (path 's.csv');"
+        "CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 1 SECOND];"
+    )
+    outcome = headgate("run", file, "--output", tmp_path / "out", "--engine", "local")
+    assert outcome.code == 2
+    assert f"'{word}' is not of type BIGINT" in outcome.err
+
+
+def test_a_folder_is_shown_as_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.csv").write_text("2026-01-01T00:00:00,1\n")
+    file = tmp_path / "f.cql"
+    file.write_text(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING csv OPTIONS (path 's.csv');"
+        "CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 1 SECOND];"
+    )
+    outcome = headgate("run", file, "--output", ":x: [b]", "--engine", "local")
+    assert "results in :x: [b]" in outcome.err

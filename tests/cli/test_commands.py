@@ -7,13 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from tests.cli.door import headgate
 
+import headgate as hg
+from headgate.cli.interrupted import RunInterrupt, telling_what_is_kept
 from headgate.cli.main import app
+from headgate.explain.glossary import POINTER
+from headgate.runtime.local.engine import LocalRun
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
@@ -22,10 +27,13 @@ REFUSED = (
 )
 
 
+AS_PROGRAM = "import sys; sys.argv[0] = 'headgate'; from headgate.cli.main import run; run()"
+
+
 def started(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """Runs `headgate` as a program of its own, its output going into pipes."""
     return subprocess.run(
-        [sys.executable, "-m", "headgate.cli.main", *map(str, arguments)],
+        [sys.executable, "-c", AS_PROGRAM, *map(str, arguments)],
         capture_output=True,
         env=os.environ | environment,
         timeout=120,
@@ -50,6 +58,39 @@ def test_help_shows_an_example(command: str) -> None:
     assert outcome.code == 0
     assert "Example" in words
     assert f"headgate {command}" in words.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = headgate(*filter(None, [command]), "--help").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    # What an option means has room beside it, in lines of several words.
+    told = [line for line in lines if line.lstrip().startswith("-")]
+    assert told
+    assert not any(word in line for line in lines for word in ("<bool>", "<int", "<float", "[bold]"))
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_says_what_exit_codes_mean(command: str) -> None:
+    said = headgate(*filter(None, [command]), "--help").out
+    for code in ("  0 ", "  2 ", "  3 "):
+        assert code in said.partition("Exit codes:")[2]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    outcome = headgate("--version")
+    assert (outcome.code, outcome.out) == (0, f"headgate {version('headgate')}\n")
+    assert hg.__version__ == version("headgate")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("headgate ch", "check"), ("headgate run --over", "--overwrite")]
+)
+def test_a_shell_completes_commands_and_options(words: str, found: str) -> None:
+    position = str(len(words.split()) - 1)
+    done = started(_HEADGATE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=position)
+    assert done.stdout.decode().split() == [found]
 
 
 def test_help_lists_the_commands() -> None:
@@ -107,6 +148,7 @@ def test_check_leaves_1_when_a_query_is_refused(refused: Path) -> None:
         "         must find no rows: SELECT a FROM s GROUP BY a HAVING MAX(ts) > "
         "MIN(CASE WHEN closing THEN ts END)\n"
         "         must find no rows: SELECT * FROM s WHERE a IS NULL\n"
+        f"{POINTER}\n"
     )
 
 
@@ -142,12 +184,13 @@ def test_check_takes_several_files(refused: Path) -> None:
         "bounded  active",
         str(refused),
         "refused  q",
+        POINTER,
     ]
 
 
 def test_check_draws_the_joins_of_a_query() -> None:
     outcome = headgate("check", EXAMPLES / "auction.cql", "--query", "closing")
-    assert outcome.out.splitlines()[-3:] == [
+    assert outcome.out.splitlines()[-4:-1] == [
         "  graph  i ── i.itemid = b.itemid ── b",
         "         i ──▶ b  PUNCTUATED BY (itemid)",
         "         b ──▶ i  KEY (itemid)",
@@ -177,8 +220,7 @@ def test_check_as_a_document(format: str, tmp_path: Path) -> None:
     assert "&lt;script&gt;" in outcome.out
     drawn = re.search(r"<svg.*?</svg>", outcome.out, re.S)
     assert drawn is not None
-    assert len(ET.fromstring(drawn.group()).findall(".//{*}marker")) == 1
-    assert drawn.group().count("marker-end") == 2
+    assert len(ET.fromstring(drawn.group()).findall(".//{*}path[@class='head']")) == 2
 
 
 def test_explain_leaves_0_even_for_what_check_refuses(refused: Path) -> None:
@@ -326,3 +368,119 @@ def test_bad_input_as_a_program(tmp_path: Path) -> None:
     assert (
         f"{file}:1:15: error[HG201]: there is no stream, table or query named nosuch".encode() in done.stderr
     )
+
+
+# -- the environment ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (OSError(28, "No space left on device", "/x/y"), "there is no space left for /x/y"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (MemoryError("62 TiB"), "there is not enough memory: 62 TiB"),
+    ],
+)
+def test_what_the_system_fails_with_ends_with_3(
+    failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("headgate.session.read_text", fails)
+    outcome = headgate("check", EXAMPLES / "network.cql")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err.splitlines()[0] == f"error[HG601]: {said}"
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_says_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalRun, "run", interrupted)
+    outcome = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "out", "--engine", "local")
+    assert (outcome.code, outcome.out) == (130, "")
+    assert outcome.err == (
+        f"interrupted: nothing was written to {tmp_path / 'out'}, and the same command starts anew; "
+        "with --checkpoint DIR, on Spark, a run can go on where it was\n"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_interrupted_run_with_a_checkpoint_can_go_on() -> None:
+    with pytest.raises(RunInterrupt, match=r"the state in state; the same command goes on from there"):
+        interrupt_within(Path("state"))
+
+
+def interrupt_within(checkpoint: Path) -> None:
+    with telling_what_is_kept(Path("out"), checkpoint):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_check_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headgate.session.read_text", interrupted)
+    outcome = headgate("check", EXAMPLES / "network.cql")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "interrupted\n")
+
+
+# -- options of sources ---------------------------------------------------------------------------
+
+OPTIONS = {
+    "USING csv OPTIONS (path 's.csv', heder true)": "s: csv files have no option heder",
+    "USING csv OPTIONS (path 's.csv', sep ';;')": "s: sep ';;' is not one plain character",
+    "USING csv OPTIONS (path 's.csv', header 'maybe')": "s: header is 'maybe'",
+    "USING csv OPTIONS (header true)": "s has no path",
+    "USING csv OPTIONS (path 's.csv', mode 'PERMISSIVE')": "s: mode 'PERMISSIVE' is not supported for csv files",
+    "USING json OPTIONS (path 's.json', timestampFormat 'qq')": "the date pattern 'qq' is not supported",
+    "USING parquet OPTIONS (path 's', header true)": "s: parquet files have no option header",
+}
+
+
+@pytest.mark.parametrize("using", OPTIONS)
+@pytest.mark.parametrize("command", [("check",), ("run", "--engine", "local", "-o", "out")])
+def test_check_refuses_the_options_that_run_refuses(
+    using: str, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "f.cql"
+    file.write_text(
+        f"CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts {using};"
+        "CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 1 SECOND];"
+    )
+    outcome = headgate(*command, file)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"]: {OPTIONS[using]}\n" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("declaration", "said"),
+    [
+        (
+            "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING kafka",
+            "no Kafka servers are named",
+        ),
+        (
+            "CREATE TABLE s (k BIGINT) USING json OPTIONS (path 's', changeTime 'at')",
+            "changeTime and changeOp belong together",
+        ),
+        ("CREATE TABLE s (k BIGINT) USING postgres OPTIONS (tabel 's')", "postgres has no option tabel here"),
+    ],
+)
+def test_check_looks_at_all_sources_that_it_knows(declaration: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.cql"
+    file.write_text(
+        f"CREATE STREAM r (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts; {declaration};"
+        "CREATE QUERY q AS SELECT ISTREAM(r.k) FROM r [RANGE 1 SECOND], s WHERE r.k = s.k;"
+        "CREATE QUERY p AS SELECT ISTREAM(k) FROM r [RANGE 1 SECOND];"
+    )
+    outcome = headgate("check", file)
+    assert outcome.code == 2
+    assert said in outcome.err
+    # What no query reads is not looked at, as in a run.
+    assert headgate("check", file, "--query", "p").code == 0

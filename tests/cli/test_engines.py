@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_java")
 def test_without_java_a_run_names_the_other_engine(tmp_path: Path) -> None:
     done = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "out")
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (3, "")
     assert NO_JAVA in done.err
     assert "--engine local" in done.err
     assert not (tmp_path / "out").exists()
@@ -47,8 +48,31 @@ def test_without_java_the_demo_runs_all_the_same(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_java")
 def test_a_demo_that_was_told_to_use_spark_does_not_use_another(tmp_path: Path) -> None:
     done = headgate("demo", "--engine", "spark", "--picture", tmp_path / "demo.png")
-    assert done.code == 2
+    assert done.code == 3
     assert "--engine local" in done.err
+
+
+@pytest.mark.usefixtures("no_java")
+def test_without_matplotlib_the_demo_plays_and_says_how_to_get_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = headgate("demo", "--items", "50", "--picture", tmp_path / "demo.png")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == (
+        "no picture, for matplotlib is not installed: pip install 'headgate[lab]'"
+    )
+    assert not (tmp_path / "demo.png").exists()
+
+
+@pytest.mark.parametrize("command", [("reproduce", "joins"), ("bench", "join"), ("soak",)])
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = headgate(*command, "--picture", tmp_path / "x.png")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "error[HG601]: pictures need matplotlib\n  help: pip install 'headgate[lab]'\n"
 
 
 def test_options_of_spark_are_not_ignored_by_the_local_engine(tmp_path: Path) -> None:

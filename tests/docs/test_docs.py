@@ -18,15 +18,20 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from headgate.cli.main import app
 from headgate.language.parse import parse
 from headgate.model.errors import LanguageError
 from headgate.model.source import SourceText
+from headgate.runtime.sources.options import KNOWN_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 PROGRAMS = {"headgate", "cat", "ls"}
 """What a document may run: enough to show Headgate, and nothing that could do harm."""
+
+FLIGHTS = ROOT.parent / "shared" / "data" / "nycflights13" / "flights.csv.gz"
+"""Data that is not part of the project; where it is not there, the tutorial is not tried."""
 
 UNCHECKED = {"text", "json", "yaml"}
 """Languages of blocks that are only for reading."""
@@ -182,6 +187,10 @@ def needs_spark(block: Block) -> bool:
 def test_what_a_document_shows_is_true(block: Block, folder: Path) -> None:
     if needs_spark(block) and (shutil.which("java") is None or importlib.util.find_spec("pyspark") is None):
         pytest.skip("needs PySpark and Java, and one of them is missing")
+    if block.document.name == "tutorial.md" and re.search("headgate run|read_csv", block.text):
+        if not FLIGHTS.exists():
+            pytest.skip("needs the flights of nycflights13")
+        shutil.copy(FLIGHTS, folder)
     check(block, folder)
 
 
@@ -271,3 +280,20 @@ def test_a_wrong_document_fails(text: str, complaint: str, tmp_path: Path, folde
 def test_sql_that_is_not_cql_fails(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(LanguageError):
         check(only_block(tmp_path, "```sql\nSELECT FROM FROM bids\n```"), folder)
+
+
+def test_every_option_of_files_is_documented() -> None:
+    text = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+    known = {option for options in KNOWN_OPTIONS.values() for option in options}
+    assert [option for option in sorted(known) if f"`{option}`" not in text] == []
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert all(f"| {code} |" in text for code in (0, 1, 2, 3, 130, 143))
+
+
+def test_every_command_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    assert [command for command in commands if f"`headgate {command}`" not in text] == []

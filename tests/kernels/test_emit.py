@@ -26,10 +26,11 @@ from tests.kernels.stepping import (
 
 from headgate.kernels.emit import OP, TIME, ChangeLog, Dstream, Emit, Istream
 from headgate.kernels.rstream import Rstream
+from headgate.kernels.spells import Spells
 from headgate.kernels.window import Range, Rows, Window
 from headgate.kernels.wstream import Wstream
 from headgate.model.batch import BORN, DIES, SIGN, Batch
-from headgate.model.time import BEGINNING, NEVER, Clock, tick_at_or_after
+from headgate.model.time import BEGINNING, DAY, NEVER, Clock, tick_at_or_after
 
 PAYLOAD: dict[str, pl.DataType] = {"v": pl.Int64()}
 Bag = Counter[tuple[Any, ...]]
@@ -43,7 +44,9 @@ def emitted(
     """The final state and everything that goes outside."""
     state, outputs, checkpoints = kernel.initial(), [], Checkpoints()
     for clock, [batch] in clocked([frame], cuts):
-        state, output = kernel.emit(state, batch, clock)
+        state, pieces = kernel.emit(state, batch, clock)
+        output = pieces.whole()
+        assert pieces.height == output.height
         assert output.filter((pl.col(TIME) <= clock.after) | (pl.col(TIME) > clock.upto)).is_empty()
         outputs.append(output)
         chunks = checkpoints.of(state)
@@ -163,6 +166,7 @@ def test_what_is_said_is_what_changes(name: str, frame: pl.DataFrame, cuts: list
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_said_of_busy_contents(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.kernels.agenda._SLACK", 0 if seed % 2 else 1024)
+    monkeypatch.setattr("headgate.kernels.rstream.BLOCK", (1, 5, 1 << 20)[seed % 3])
     kernel, expected = KINDS[name]
     frame = busy(Random(seed), endings=seed % 3 > 0)
     _, output = emitted(kernel, frame, Random(seed).sample(range(50), 10), restore=seed % 2 == 0)
@@ -244,10 +248,75 @@ def test_an_ending_and_the_death_it_takes_back_leave_the_state_together() -> Non
 
 
 def test_many_ticks_over_a_large_answer_are_written_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.kernels.rstream._BLOCK", 7)
+    monkeypatch.setattr("headgate.kernels.rstream.BLOCK", 7)
     frame = rows(PAYLOAD, [(v, v, v + 10, 1) for v in range(10)])
-    _, output = emitted(Rstream(PAYLOAD, slide=2), frame, [4])
+    kernel = Rstream(PAYLOAD, slide=2)
+    _, output = emitted(kernel, frame, [4])
     assert said(output) == at_ticks(frame, 2)
+    _, pieces = kernel.emit(kernel.initial(), Batch(frame), Clock(-1, 30, 0))
+    sizes = [piece.height for piece in pieces.frames]
+    assert len(sizes) > 5
+    assert max(sizes) <= 10  # one tick at least, and no tick has more
+
+
+@pytest.mark.parametrize("restoring", [False, True])
+def test_ticks_at_which_nothing_is_there_take_neither_time_nor_memory(restoring: bool) -> None:
+    years = 10 * 365 * DAY
+    frame = rows(PAYLOAD, [(1, 5, 25, 1), (2, years, years + 20, 1)])
+    kernel = Rstream(PAYLOAD, slide=10, restoring=restoring)
+    _, pieces = kernel.emit(kernel.initial(), Batch(frame), Clock(0, 2 * years, 5))
+    expected = [(1, 10), (1, 20), (2, years), (2, years + 10)]
+    if restoring:
+        # They died between ticks.
+        expected = sorted([*expected, (1, 30), (2, years + 20)])
+    assert pieces.height == len(expected)
+    assert pieces.whole().rows() == expected
+
+
+def test_a_long_answer_is_made_piece_by_piece() -> None:
+    kernel = Rstream(PAYLOAD, slide=1)
+    _, pieces = kernel.emit(
+        kernel.initial(), Batch(rows(PAYLOAD, [(1, 1, NEVER, 1)])), Clock(0, 100 * DAY, 1)
+    )
+    assert pieces.height == 100 * DAY
+    first = next(pieces.frames)
+    assert first.height <= 1 << 20
+    assert first[TIME].head(3).to_list() == [1, 2, 3]
+
+
+def _work(
+    kernel: Rstream, frame: pl.DataFrame, upto: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, int]:
+    """The spells and the copies that were made for a step, and the rows that it said."""
+    made: list[int] = []
+    between = Spells.between
+
+    def counted(self: Spells, low: int, high: int) -> Any:
+        found = between(self, low, high)
+        made.append(len(self.row) + len(found[0]))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spells, "between", counted)
+        _, pieces = kernel.emit(kernel.initial(), Batch(frame), Clock(0, upto, 1))
+        output = pieces.whole()
+    return sum(made), output.height
+
+
+@pytest.mark.parametrize("slide", [None, 10])
+def test_the_work_of_saying_what_is_there_follows_rows_in_and_out(
+    slide: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an aggregate says it: each value is announced without an end, and taken back by the next."""
+    for changes, pause in ((50, 10), (800, 10), (50, 10_000)):
+        times = [1 + pause * n for n in range(changes)]
+        data = [(n, t, NEVER, 1) for n, t in enumerate(times)]
+        data += [(n, t, NEVER, -1) for n, t in enumerate(times[1:])]
+        frame = rows(PAYLOAD, data)
+        kernel = Rstream(PAYLOAD, slide=slide)
+        work, height = _work(kernel, frame, times[-1], monkeypatch)
+        assert height == (changes if slide is None else times[-1] // slide)
+        assert work <= 2 * (frame.height + height)
 
 
 def test_a_stream_inside_the_plan_lives_from_its_time_on() -> None:

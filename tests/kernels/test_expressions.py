@@ -486,12 +486,67 @@ def test_every_function_that_is_announced_runs(call: str) -> None:
         ("COALESCE(m, i DIV z)", L, "divides by zero"),
         ("p AND i / z > 1", B, "divides by zero"),
         ("u OR i / z > 1", B, "divides by zero"),
+        (
+            "repeat(s, 2000000000)",
+            S,
+            "`REPEAT(s, 2000000000)` would make more than 1,000,000 characters, at s = 'h",
+        ),
+        ("repeat(s, i * 15000)", S, "would make more than 1,000,000 characters"),
+        ("repeat('ab', 500001)", S, "would make more than 1,000,000 characters"),
+        ("repeat(s, l)", S, "would make more than 1,000,000 characters"),
+        ("repeat(repeat(s, 90000), 90000)", S, "would make more than 1,000,000 characters"),
+        ("space(1000001)", S, "would make more than 1,000,000 characters"),
+        ("lpad(s, 2000000000)", S, "would make more than 1,000,000 characters"),
+        ("rpad(s, 2000000000, 'ü')", S, "would make more than 1,000,000 characters"),
+        ("replace(repeat('a', 1001), 'a', repeat('b', 1001))", S, "would make more than 1,000,000"),
+        ("regexp_replace(repeat('a', 500001), 'a', 'bb')", S, "would make more than 1,000,000 characters"),
     ],
 )
 def test_what_has_no_value_is_an_error_with_the_reason(text: str, dtype: pa.DataType, complaint: str) -> None:
     with pytest.raises(DataError) as failure:
         value(text, dtype)
     assert complaint in failure.value.cause
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("repeat('ab', 500000)", 1_000_000),
+        ("repeat('', l)", 0),
+        ("repeat(s, n)", 0),
+        ("space(1000000)", 1_000_000),
+        ("lpad(s, 1000000, 'ü')", 1_000_000),
+        ("lpad(s, 2000000000, '')", 11),
+        ("lpad(e, 2000000000)", None),
+        ("repeat(s, m)", None),
+        ("repeat(e, 2000000000)", None),
+        ("IF(i < 7, repeat(s, 2000000000), s)", 11),
+        ("CASE WHEN p THEN s ELSE lpad(s, 2000000000) END", 11),
+        ("replace(repeat('a', 1000), 'a', repeat('b', 1001))", 1_001_000),
+        ("regexp_replace(repeat('a', 500000), 'a', 'bb')", 1_000_000),
+        ("replace(repeat('a', 1000000), 'a', 'b')", 1_000_000),
+    ],
+)
+def test_text_may_be_as_long_as_the_limit_where_it_is_asked_for(text: str, length: int | None) -> None:
+    found = value(text, S)
+    assert (None if found is None else len(found)) == length
+
+
+def test_a_step_makes_no_more_text_than_a_column_holds() -> None:
+    frame = pl.DataFrame({"s": ["x"] * 2148})
+    with pytest.raises(DataError, match="more than 2 GB of text in one step") as failure:
+        evaluate(frame, {"value": scalar("repeat(s, 1000000)", S)})
+    assert "--batch-rows" in str(failure.value.remedy)
+    assert (
+        evaluate(frame, {"value": scalar("repeat(s, 1000)", S)})["value"].str.len_bytes().sum() == 2_148_000
+    )
+
+
+def test_a_message_does_not_show_all_of_a_long_value() -> None:
+    frame = pl.DataFrame({"s": ["x" * 10_000]})
+    with pytest.raises(DataError) as failure:
+        evaluate(frame, {"value": scalar("repeat(s, 1000000)", S)})
+    assert len(failure.value.cause) < 300
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from headgate.lab.generators import (
 )
 from headgate.lab.generators.draw import Choice, zipf
 from headgate.lab.generators.merge import in_order, stable_order
-from headgate.model.errors import DataError, InputError, SetupError
+from headgate.model.errors import DataError, InputError
 from headgate.model.time import MINUTE, SECOND
 
 PROJECT = Path(__file__).parents[2]
@@ -170,7 +170,7 @@ def test_a_file_of_several_blocks(tmp_path: Path) -> None:
 
 def test_writing_does_not_mix_with_what_is_there(tmp_path: Path) -> None:
     Network(rows=10, links=1).write(tmp_path)
-    with pytest.raises(SetupError, match="link1 is not empty"):
+    with pytest.raises(InputError, match="link1 is not empty"):
         Network(rows=10, links=1).write(tmp_path)
 
 

@@ -10,9 +10,9 @@ from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sinks.address import formats_of, shown, sink_at, to_console
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sinks.postgres import PostgresView
+from headgate.runtime.sources.kafka_options import read_kafka_options
 from headgate.runtime.sources.postgres import read_postgres
 from headgate.runtime.spark.sources import connectors
-from headgate.runtime.spark.sources.kafka import read_kafka_options
 from headgate.session import Session
 
 

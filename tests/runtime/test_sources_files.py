@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.reading import csv, declare, jsonl, parquet, read, refusal, rows, source
 
 from headgate.language.parse import parse
-from headgate.model.errors import DeclarationError, HeadgateError, InputError, SetupError, UnsupportedError
+from headgate.model.errors import DeclarationError, HeadgateError, InputError, UnsupportedError
 from headgate.model.source import SourceText
 from headgate.plan.catalog import StreamDef, build_catalog
 from headgate.runtime.sources import FileSource, RejectPolicy, open_source
@@ -275,7 +275,7 @@ def test_options_that_change_nothing_are_let_pass(base: Path, options: str) -> N
 
 def test_a_stream_without_a_source_is_said(base: Path) -> None:
     stream = StreamDef("s", declare("a BIGINT", csv()).columns)
-    with pytest.raises(SetupError, match="s has no source") as caught:
+    with pytest.raises(DeclarationError, match="s has no source") as caught:
         FileSource(stream, base, rows_per_chunk=1, on_bad_row=RejectPolicy.stop())
     assert isinstance(caught.value, HeadgateError)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.runtime.reading import csv, declare, rejected, source
 
-from headgate.model.errors import DataError, SetupError
+from headgate.model.errors import DataError, InputError
 from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, RejectState, shown
 
@@ -64,14 +64,14 @@ def test_nothing_is_written_where_nothing_is_bad(tmp_path: Path) -> None:
 def test_rejects_of_an_earlier_run_are_not_mixed_with_new_ones(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,x\n")
     rejected(tmp_path, AB, csv())
-    with pytest.raises(SetupError, match="has rejects of an earlier run"):
+    with pytest.raises(InputError, match="has rejects of an earlier run"):
         rejected(tmp_path, AB, csv())
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,x\n")
     (tmp_path / "rejects").write_text("a file")
-    with pytest.raises(SetupError, match="cannot write rejects to"):
+    with pytest.raises(InputError, match="cannot write rejects to"):
         list(source(tmp_path, AB, csv(), rejects=tmp_path / "rejects").chunks())
 
 

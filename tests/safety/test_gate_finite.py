@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from tests.safety.growth import keeps
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError
 from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import runnable, used_streams
 from headgate.session import Query, Session
@@ -139,7 +139,7 @@ def test_changes_of_a_table_that_was_taken_as_static_are_an_error() -> None:
     rows = static_table(pl.DataFrame({"k": [1], "c": ["a"]}))
     streams = [(stream, iter(())) for stream in used_streams([ready])]
     LocalRun([ready], streams, {"t": rows})
-    with pytest.raises(SetupError, match="planned for one that does not"):
+    with pytest.raises(DeclarationError, match="planned for one that does not"):
         LocalRun([ready], streams, {"t": rows.with_columns(_born=pl.lit(5, dtype=pl.Int64))})
 
 

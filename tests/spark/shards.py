@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -161,7 +161,7 @@ class Cluster:
                     self._hear(outcome.replies)
             inboxes = following
 
-    def _hear(self, replies: Sequence[Reply]) -> None:
+    def _hear(self, replies: Iterable[Reply]) -> None:
         for reply in replies:
             if reply.kind == "rows":
                 frame = pl.from_arrow(decode_table(reply.blob))

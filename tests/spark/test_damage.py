@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import headgate as hg
-from headgate.model.errors import HeadgateError, SetupError
+from headgate.model.errors import HeadgateError, InputError, SetupError
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 
 QUERY = """
@@ -51,7 +51,7 @@ def test_a_run_goes_on_or_is_refused(spark: Any, tmp_path: Path) -> None:
     metrics = json.loads((tmp_path / "out-one" / "q" / "metrics.json").read_text())
     assert (metrics["rows_in"], metrics["rows_out"]) == (20, whole.height)
 
-    with pytest.raises(SetupError, match=r"length=4000000(.|\n)*length=5000000"):
+    with pytest.raises(InputError, match=r"length=4000000(.|\n)*length=5000000"):
         run(spark, tmp_path, "one", drain=True, seconds=5)
 
     shutil.rmtree(tmp_path / "state-one")

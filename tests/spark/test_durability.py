@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from tests.spark.shards import Cluster, Memory, stage_of
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError, SetupError
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.spark import store
-from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.checkpoint import claim, held, require_free
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
@@ -39,7 +40,7 @@ def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None
     first.keep()
     assert claim(tmp_path, before) == replace(first, fresh=False)
     after = stage_of(TEXT.format(seconds=6), "q", {}, shards=2)
-    with pytest.raises(SetupError, match="another form of query q") as refused:
+    with pytest.raises(InputError, match="another form of query q") as refused:
         claim(tmp_path, after)
     assert "- step 2: window(1) Window(spec=Range(length=5000000" in refused.value.cause
     assert "+ step 2: window(1) Window(spec=Range(length=6000000" in refused.value.cause
@@ -47,7 +48,7 @@ def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None
 
 def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
     claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).keep()
-    with pytest.raises(SetupError, match="shards 2"):
+    with pytest.raises(InputError, match="shards 2"):
         claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
 
 
@@ -56,14 +57,25 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     claim(tmp_path, stage).keep()
     path = tmp_path / "headgate" / "query.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(SetupError, match="format 99"):
+    with pytest.raises(InputError, match="format 99"):
         claim(tmp_path, stage)
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
-    with pytest.raises(SetupError, match="not one of Headgate's"):
+    with pytest.raises(InputError, match="not one of Headgate's"):
         claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+
+
+def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
+    with held(tmp_path / "q"):
+        with pytest.raises(InputError, match=r"another run is using the checkpoint .*/q"):
+            require_free(tmp_path / "q")
+        require_free(tmp_path / "other")
+        assert not (tmp_path / "other").exists()
+    require_free(tmp_path / "q")
+    # What only holds a checkpoint does not use it up.
+    assert claim(tmp_path / "q", stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).fresh
 
 
 def test_a_missing_chunk_is_noticed() -> None:
@@ -137,6 +149,24 @@ def test_a_row_from_the_far_future_does_not_move_the_clock() -> None:
     cluster.batch({"s": [rows((4, 7)).append_column("_headgate_now", now)]})
     cluster.end()
     assert set(pl.concat(cluster.rows)["k"]) == {7, 9}
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_shards_count_what_comes_late_and_by_how_much(ordered: bool) -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=3, clock=ClockOptions(ordered=ordered))
+    cluster = Cluster(stage)
+    # Without an order among partitions a row is late by the micro-batches before.
+    cluster.batch({"s": [rows((10, 7), (20, 8), (30, 9))]})
+    cluster.batch({"s": [rows((12, 7), (31, 8), (29, 8), (33, 9))]})
+    found = Arrivals.together(
+        store.load(stage, each).state.query.metrics.streams for each in cluster.stores[0]
+    )
+    # Within a partition that has an order, 29 comes after 31.
+    late = {12: 18, 29: 2 if ordered else 1}
+    expected = Arrivals()
+    expected.note("s", 7, pl.Series([each * 1_000_000 for each in late.values()]))
+    assert found == expected
+    assert cluster.late == {"s": 2}
 
 
 def test_streams_advance_together() -> None:

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from tests.spark.faults import command, descendants, words, write_input
 
-from headgate.model.errors import DataError, SetupError
+from headgate.model.errors import DataError, InputError, SetupError
 from headgate.runtime.spark.cluster import why_not_spark
 from headgate.runtime.spark.failures import SparkEndedError, even_if_gone, in_our_words
 
@@ -62,7 +62,7 @@ def test_java_is_killed(tmp_path: Path, options: tuple[str, ...]) -> None:
         os.kill(java(run), signal.SIGKILL)
         code, errors = said(run)
     lines = errors.splitlines()
-    assert (code, len(lines)) == (2, 2), errors
+    assert (code, len(lines)) == (3, 2), errors
     assert lines[0].startswith("error[HG601]: Spark's process has ended")
     assert "--checkpoint" in lines[1]
 
@@ -97,6 +97,30 @@ class AnyError(PySparkException):  # type: ignore[misc]
         (ConnectionRefusedError(111, "Connection refused"), SparkEndedError, "has ended"),
         (AnyError("Job 7 cancelled because SparkContext was shut down\nat x"), SparkEndedError, "has ended"),
         (AnyError("something\nat x"), SetupError, "it does not work: something$"),
+        (
+            AnyError(
+                f"[STREAM_FAILED] Query [id = {'7' * 300}] terminated with exception: Task 0 in stage 1.0 failed: "
+                'PythonException: Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\n'
+                "ModuleNotFoundError: No module named 'headgate'\n\n\tat org.apache.spark.x(y.scala:1)\n"
+            ),
+            SetupError,
+            "it does not work: ModuleNotFoundError: No module named 'headgate'$",
+        ),
+        (
+            AnyError(
+                f"[STREAM_FAILED] Query [id = {'7' * 300}]\n\tat x\nCaused by: java.io.IOException: outer\n\tat x\n"
+                "Caused by: java.io.EOFException: 7.delta is cut off\n\tat x"
+            ),
+            SetupError,
+            "it does not work: java.io.EOFException: 7.delta is cut off$",
+        ),
+        (
+            AnyError(
+                "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs …"
+            ),
+            InputError,
+            "another run is using the checkpoint",
+        ),
         (AnyError("x error[HG501]: bad row\n  help: mend it\nat x"), DataError, "bad row$"),
         (AnyError("java.io.IOException: No space left on device\nat x"), SetupError, "no space left for"),
         (DataError("ours"), DataError, "ours$"),

@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.cli.door import headgate
 from tests.spark.shards import stage_of
 
-from headgate.model.errors import HeadgateError, InputError, SetupError
+from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.output import as_declared
@@ -196,7 +197,7 @@ def test_rejects_belong_to_a_run(tmp_path: Path) -> None:
     reading("a", 2, "2")
     reading("a", 1, "3")
     for _ in range(2):
-        with pytest.raises(SetupError, match="rejects of an earlier run"):
+        with pytest.raises(InputError, match="rejects of an earlier run"):
             reading("b", 1, "2")
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "out" / "qb").exists()
@@ -204,7 +205,7 @@ def test_rejects_belong_to_a_run(tmp_path: Path) -> None:
         if not each.name.startswith("."):
             each.unlink()
     reading("b", 1, "2")
-    with pytest.raises(SetupError, match="rejects of an earlier run"):
+    with pytest.raises(InputError, match="rejects of an earlier run"):
         reading("a", 1, "4")
 
 
@@ -287,3 +288,21 @@ def test_runs_in_one_folder_do_not_meet(spark: Any, tmp_path: Path) -> None:
     assert found(tmp_path / "out" / "qa") == [1, 3, 4]
     on_spark("state", "qb", bad="bad_b")
     assert (found(late, "part-qa."), found(late, "part-qb.")) == ([2], [2, 4])
+
+
+@pytest.mark.parametrize(("stream", "query"), [("s", "../q"), ("s" * 300, "q")])
+def test_names_that_cannot_be_folders_are_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: str, query: str
+) -> None:
+    def start(*_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("headgate.runtime.spark.cluster.open_spark", start)
+    (tmp_path / "s.csv").write_text("2026-01-01T00:00:00,1\n")
+    (tmp_path / "q.cql").write_text(
+        f"CREATE STREAM `{stream}` (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING csv OPTIONS (path 's.csv');"
+        f"CREATE QUERY `{query}` AS SELECT ISTREAM(k) FROM `{stream}` [RANGE 1 SECOND];"
+    )
+    done = headgate("run", tmp_path / "q.cql", "--output", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert "cannot name" in done.err

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.spark.shards import stage_of
 
-from headgate.model.errors import DataError, InputError, SetupError
+from headgate.model.errors import DataError, InputError
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 from headgate.runtime.spark.units import read_units
@@ -67,7 +67,7 @@ def test_bad_rows_are_set_aside_with_their_reasons(spark: Any, folder: Path) -> 
     (folder / "s" / "c.json").write_text(f"{GOOD % (9, 1)}\n[]\n")
     summary = run(spark, folder, rejects=str(folder / "bad"), checkpoint=folder / "state", shards=2)
     assert summary.rejected_rows == 5
-    with pytest.raises(SetupError, match="rejects of an earlier run"):
+    with pytest.raises(InputError, match="rejects of an earlier run"):
         run(spark, folder, rejects=str(folder / "bad"), checkpoint=folder / "other", output="other_out")
 
 

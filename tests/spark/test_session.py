@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import headgate as hg
-from headgate.model.errors import DataError, InputError, SetupError
+from headgate.model.errors import DataError, InputError
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 
 FOLDED = "SELECT ISTREAM(b.item, a.ts) FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.item = b.item"
@@ -155,7 +155,7 @@ def test_a_session_without_spark_says_so() -> None:
     session.sql("CREATE STREAM a (ts TIMESTAMP, item STRING) TIMESTAMP BY ts")
     query = session.sql("SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
     assert query is not None
-    with pytest.raises(SetupError, match="has no Spark"):
+    with pytest.raises(InputError, match="has no Spark"):
         query.to_df()
 
 

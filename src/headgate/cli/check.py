@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
 from headgate.cli.options import FilesArgument, QueryOption, StatsOption, chosen_queries, open_session
 from headgate.model.errors import InputError
 
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from headgate.explain.checked import Checked
     from headgate.session import Query
 
-EPILOG = (
-    "Exit code: 0 all bounded or conditional, 1 some refused (with --strict also: some conditional), 2 bad input.   "
-    "Examples: [bold]headgate check auction.cql[/]   ·   [bold]headgate check auction.cql --format json[/]"
+EPILOG = closing(
+    "headgate check auction.cql",
+    "headgate check auction.cql --format json",
+    codes={
+        0: "all queries are bounded or conditional",
+        1: "a query is refused, or with --strict conditional",
+    },
 )
 
 
@@ -63,10 +68,14 @@ def check(
 ) -> None:
     """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
     from headgate.explain.checked import page, picture
+    from headgate.explain.glossary import POINTER
+    from headgate.runtime.sources.declared import check_sources
 
     if output is not None and witness is None:
         raise InputError("--output is where --witness writes its rows", remedy="give --witness N too")
     asked = [(file, chosen_queries(open_session(file, stats), query)) for file in files]
+    for read in (each for _, queries in asked for each in queries):
+        check_sources(read.plan)
     checked = [(file, [_shown(each, witness, output) for each in queries]) for file, queries in asked]
     every = [each for _, found in checked for each in found]
     match format:
@@ -78,12 +87,13 @@ def check(
         case Format.svg:
             typer.echo(picture(every))
         case _:
-            console = Console(soft_wrap=True, highlight=False)
+            console = open_console(soft_wrap=True)
             for file, queries in checked:
                 if len(files) > 1:
                     console.print(Text(f"{file}", style="underline"))
                 for each in queries:
                     console.print(each.to_text(), end="")
+            console.print(Text(POINTER, style="dim"))
     fine = ("bounded",) if strict else ("bounded", "conditional")
     if not all(each.verdict.kind in fine for each in every):
         raise typer.Exit(1)

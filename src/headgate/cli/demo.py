@@ -7,38 +7,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
 from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
+from headgate.explain.glossary import POINTER
 
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
 
-EPILOG = "Example: [bold]headgate demo --items 50000 --picture auction.png[/]"
+EPILOG = closing(
+    "headgate demo", "headgate demo --items 50000 --picture auction.png", codes={0: "played to its end"}
+)
 
 
 def demo(
     items: Annotated[
-        int, typer.Option("--items", min=10, help="Items in the auction; each has about 13 bids.")
+        int,
+        typer.Option("--items", metavar="N", min=10, help="Items in the auction; each has about 13 bids."),
     ] = 15_000,
     engine: Annotated[
         Engine | None,
         typer.Option("--engine", help="On Spark, or in this process; by itself, on Spark where it can run."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another auction.")] = 1,
-    picture: Annotated[Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes.")] = Path(
-        "headgate-demo.png"
-    ),
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another auction.")] = 1,
+    picture: Annotated[
+        Path, typer.Option("--picture", metavar="PNG", help="Where the picture goes, if matplotlib is there.")
+    ] = Path("headgate-demo.png"),
 ) -> None:
     """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
-    from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.demo import prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.demo_picture import draw
+    from headgate.lab.plots import HOW_TO_DRAW, can_draw
     from headgate.runtime.spark.cluster import require_spark, why_not_spark
 
-    console = Console(highlight=False)
+    console = open_console()
     if engine is Engine.spark:
         require_spark()
     elif engine is None:
@@ -53,8 +61,11 @@ def demo(
         run = run_demo_on_spark if engine is Engine.spark else run_demo
         state = run(prepared, lambda now: live.update(_display(now)))
     console.print(_display(state))
-    draw(state, picture)
-    console.print(f"picture: {picture}")
+    if can_draw():
+        draw(state, picture)
+        console.print(Text(f"picture: {picture}"))
+    else:
+        console.print(Text(f"no picture, for matplotlib is not installed: {HOW_TO_DRAW}"))
 
 
 def _gate(prepared: Demo) -> Text:
@@ -67,6 +78,7 @@ def _gate(prepared: Demo) -> Text:
         first = verdict.unbounded[0]
         text.append("  refused  ", style="red")
         text.append(f"{verdict.query}: {first.operator} over {first.stream}: {first.reason}\n")
+    text.append(f"{POINTER}\n", style="dim")
     return text
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
 from headgate.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from headgate.lab.bench.streams import StreamBench
     from headgate.lab.reproduce.claims import Claim
 
-BENCH_EPILOG = (
-    "Examples: [bold]headgate bench kernels --format json > kernels.json[/]   ·   "
-    "[bold]headgate bench join --interval[/]   ·   "
-    "[bold]headgate bench join --rows 4000000 --batch 1000000 --engines headgate-spark,spark-hdfs[/]"
+BENCH_EPILOG = closing(
+    "headgate bench kernels --format json > kernels.json",
+    "headgate bench join --interval",
+    "headgate bench join --rows 4000000 --engines headgate-spark,spark-hdfs",
+    codes={0: "measured", 1: "the engines disagree"},
 )
 _ENGINE_COLUMNS = (
     "engine",
@@ -35,7 +37,9 @@ _ENGINE_COLUMNS = (
     "p95 batch s",
 )
 _WIDE = 120
-REPRODUCE_EPILOG = "Example: [bold]headgate reproduce windows --picture windows.png[/]"
+REPRODUCE_EPILOG = closing(
+    "headgate reproduce windows --picture windows.png", codes={0: "done", 1: "the runs disagree"}
+)
 
 
 class Bench(StrEnum):
@@ -71,10 +75,10 @@ def bench(
     format: FormatOption = Format.text,
     quick: QuickOption = False,
     rows: Annotated[
-        int, typer.Option("--rows", min=2, help="Rows of all streams together; not for kernels.")
+        int, typer.Option("--rows", metavar="N", min=2, help="Rows of all streams together; not for kernels.")
     ] = 20_000_000,
     batch: Annotated[
-        int, typer.Option("--batch", min=2, help="Rows in a micro-batch; not for kernels.")
+        int, typer.Option("--batch", metavar="N", min=2, help="Rows in a micro-batch; not for kernels.")
     ] = 2_000_000,
     engines: Annotated[
         str | None,
@@ -89,6 +93,9 @@ def bench(
     ] = None,
 ) -> None:
     """Measure Headgate on this machine, and others beside it."""
+    from headgate.lab.plots import require_drawing
+
+    require_drawing(picture)
     if interval and name is not Bench.window_join:
         raise InputError(f"--interval is for join, not for {name}", remedy="headgate bench join --interval")
     if name is not Bench.kernels:
@@ -116,9 +123,11 @@ def reproduce(
     quick: QuickOption = False,
 ) -> None:
     """Run a document's experiment and say which of its claims hold here."""
+    from headgate.lab.plots import require_drawing
     from headgate.lab.reproduce import joins, windows
     from headgate.lab.reproduce.traffic import Traffic
 
+    require_drawing(picture)
     found: Any
     if name is Experiment.windows:
         traffic = None if zeek is None else Traffic.zeek(zeek)
@@ -137,14 +146,14 @@ def reproduce(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    console = Console(highlight=False)
+    console = open_console()
     console.print(_series(found.as_dict()))
     console.print(_claims(found.claims))
 
 
 def _working(what: str, work: Callable[[Callable[[str], None]], Any]) -> Any:
     """Does some work while a line on the terminal says how far it is."""
-    with Console(stderr=True).status(f"{what} …") as status:
+    with open_console(stderr=True).status(f"{what} …") as status:
         return work(lambda step: status.update(f"{step} …"))
 
 
@@ -163,7 +172,7 @@ def _bench_streams(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    console = Console(highlight=False)
+    console = open_console()
     if not console.is_terminal:
         # A file or a pipe has no edge.
         console.width = _WIDE
@@ -198,7 +207,7 @@ def _engines(found: StreamBench) -> Table:
 
 
 def _print_kernels(found: KernelBench) -> None:
-    console = Console(highlight=False)
+    console = open_console()
     growth = Table(title="time per step of 10,000 rows, ms (mean)", title_justify="left", show_edge=False)
     growth.add_column("kernel")
     growth.add_column("state rows", justify="right")
@@ -217,6 +226,21 @@ def _print_kernels(found: KernelBench) -> None:
     for rate in found.throughput:
         rates.add_row(rate.kernel, f"{rate.rows_per_second:,.0f}")
     console.print(rates)
+    words = Table(
+        title="result words over an aggregate, ns per row in and out", title_justify="left", show_edge=False
+    )
+    words.add_column("result word")
+    for heading in ("rows in", "ticks", "rows out", "ns per row"):
+        words.add_column(heading, justify="right")
+    for cost in found.words:
+        words.add_row(
+            cost.word,
+            f"{cost.rows:,}",
+            f"{cost.ticks:,}",
+            f"{cost.said:,}",
+            f"{cost.nanoseconds_per_row:,.0f}",
+        )
+    console.print(words)
     console.print(
         f"join in batches: {found.join_rows_per_second:,.0f} rows/s, {found.join_share:.2f} of one Polars join over "
         f"all the data ({found.polars_rows_per_second:,.0f} rows/s)"

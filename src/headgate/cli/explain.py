@@ -6,15 +6,18 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
 
-EPILOG = (
-    "Examples: [bold]headgate explain auction.cql[/]   ·   "
-    "[bold]headgate explain auction.cql --format svg > plan.svg[/]   ·   "
-    "[bold]headgate explain join.cql --stats rates.yaml --alternatives[/]   ·   "
-    "[bold]headgate explain join.cql --shards 4[/]"
+EPILOG = closing(
+    "headgate explain auction.cql",
+    "headgate explain auction.cql --format svg > plan.svg",
+    "headgate explain join.cql --stats rates.yaml --alternatives",
+    "headgate explain join.cql --shards 4",
+    codes={0: "shown"},
 )
 
 
@@ -40,12 +43,17 @@ def explain(
     shards: Annotated[
         int | None,
         typer.Option(
-            "--shards", min=1, max=1_000, help="Also show the stages on up to so many shards of Spark."
+            "--shards",
+            metavar="N",
+            min=1,
+            max=1_000,
+            help="Also show the stages on up to so many shards of Spark.",
         ),
     ] = None,
 ) -> None:
     """Show each query's plan: the update pattern on every edge, the state of every operator."""
     from headgate.explain.explanation import Explanation
+    from headgate.explain.glossary import POINTER
 
     session = open_session(file, stats)
     if format is Format.cql:
@@ -65,4 +73,6 @@ def explain(
         case Format.svg:
             typer.echo(whole.to_svg())
         case _:
-            Console(soft_wrap=True, highlight=False).print(whole.to_text(), end="")
+            console = open_console(soft_wrap=True)
+            console.print(whole.to_text(), end="")
+            console.print(Text(POINTER, style="dim"))

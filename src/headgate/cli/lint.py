@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-EPILOG = (
-    "Exit code: 0 all bounded, 1 a state grows or Spark would refuse the query, 2 bad input.   Examples: "
-    "[bold]headgate lint job.py[/]   ·   [bold]headgate lint job.py --format json[/]   ·   "
-    "[bold]headgate lint job.py -- --date 2026-03-01[/]"
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
+
+EPILOG = closing(
+    "headgate lint job.py",
+    "headgate lint job.py --format json",
+    "headgate lint job.py -- --date 2026-03-01",
+    codes={0: "all states are bounded", 1: "a state grows, or Spark would refuse the query"},
 )
 
 STYLES = {"✓": "green", "✗": "red", "?": "yellow"}
@@ -46,19 +49,22 @@ def lint(
 ) -> None:
     """Say which states of a plain PySpark streaming job Spark ever drops, and what to change.
 
-    [bold]The script is executed[/], in a process of its own, with everything it does outside of streaming queries:
+    The script is executed, in a process of its own, with everything it does outside of streaming queries:
     it reads, and it writes. Only streaming queries do not start: start() and toTable() hand the query to lint
     instead, and functions given to foreachBatch are not called. What it prints is not shown.
     """
+    from headgate.explain.glossary import POINTER
     from headgate.linting.script import lint_script
 
     outcome = lint_script(script, arguments or (), timeout=timeout)
     if format is Format.json:
         typer.echo(json.dumps({"queries": [report.as_dict() for report in outcome.reports]}, indent=2))
     else:
-        console = Console(soft_wrap=True, highlight=False)
+        console = open_console(soft_wrap=True)
         for report in outcome.reports:
             console.print(_coloured(report.to_text()), end="")
+        if outcome.reports:
+            console.print(Text(POINTER, style="dim"))
     if outcome.failure is not None:
         raise outcome.failure
     fine = ("bounded",) if strict else ("bounded", "unknown")

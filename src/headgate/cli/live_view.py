@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
+from headgate.cli.late_warnings import LateWarnings
 from headgate.runtime.board import Board, Metrics
 
 FIRST_LINE_SECONDS, LINE_SECONDS = 60.0, 15.0
@@ -48,6 +49,7 @@ class LiveView:
         self._history: dict[str, deque[int]] = {}
         self._moments: dict[str, deque[tuple[float, int]]] = {}
         self._warnings = AssumptionWarnings(console)
+        self.late = LateWarnings(console)
         self._live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._render)
 
     def __enter__(self) -> LiveView:
@@ -68,6 +70,7 @@ class LiveView:
     def _changed(self, metrics: Metrics) -> None:
         name, now = str(metrics["query"]), self._now()
         self._warnings.note(metrics)
+        self.late.note(metrics)
         self._history.setdefault(name, deque(maxlen=_HISTORY)).append(int(metrics["state_rows"]))
         self._moments.setdefault(name, deque(maxlen=8)).append((now, int(metrics["rows_in"])))
         if not self._quiet and not self._console.is_terminal and now >= self._line_due:

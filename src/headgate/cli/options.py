@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from headgate.model.errors import InputError
+from headgate.model.time import UNITS
 
 if TYPE_CHECKING:
     from headgate.session import Query, Session
@@ -14,7 +18,7 @@ FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="A file of CQL statements.", show_default=False)
 ]
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Files of CQL statements.", show_default=False)
+    list[Path], typer.Argument(metavar="FILE", help="Files of CQL statements.", show_default=False)
 ]
 StatsOption = Annotated[
     Path | None,
@@ -24,6 +28,17 @@ QueryOption = Annotated[
     list[str] | None,
     typer.Option("--query", "-q", metavar="NAME", help="Only this query; may be given several times."),
 ]
+
+
+def duration(text: str, option: str) -> int:
+    """A duration on the command line, such as `90 SECONDS`, in microseconds."""
+    match = re.fullmatch(r"\s*(\d{1,9})\s*([A-Za-z]+)\s*", text)
+    unit = UNITS.get(match[2].upper().removesuffix("S")) if match else None
+    if match is None or unit is None:
+        raise InputError(
+            f"{option} {text} is not a duration", remedy=f"write {option} '1 HOUR' or '90 SECONDS'"
+        )
+    return int(match[1]) * unit
 
 
 def open_session(file: Path, stats: Path | None) -> Session:

@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.options import FileArgument, QueryOption, StatsOption, open_session
+from headgate.cli.closing import closing
+from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.showing import Showing
 from headgate.model.errors import InputError
 
-EPILOG = (
-    "Exit code: 0 done, 1 a query was refused, 2 bad input.   Examples: "
-    "[bold]headgate run auction.cql --output out[/]   ·   "
-    "[bold]headgate run auction.cql -o out -q hot --rejects bad[/]"
+EPILOG = closing(
+    "headgate run auction.cql --output out",
+    "headgate run auction.cql -o out --engine local",
+    "headgate run auction.cql -o out -q hot --rejects bad",
+    "headgate run auction.cql -o out --checkpoint state --follow",
+    codes={0: "done", 1: "a query was refused", 130: "interrupted (Ctrl-C)"},
 )
 
 SPARK_BATCH_ROWS, LOCAL_BATCH_ROWS = 1_000_000, 100_000
@@ -51,7 +54,9 @@ def run(
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option("--shards", min=1, max=1024, help="Spark: shards; as many as cores if not given."),
+        typer.Option(
+            "--shards", metavar="N", min=1, max=1024, help="Spark: shards; as many as cores if not given."
+        ),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Spark: go on with files that come, until interrupted.")
@@ -61,7 +66,10 @@ def run(
     batch_rows: Annotated[
         int | None,
         typer.Option(
-            "--batch-rows", min=1, help="Rows per step, about: 1,000,000 on Spark, 100,000 locally."
+            "--batch-rows",
+            metavar="N",
+            min=1,
+            help="Rows per step, about: 1,000,000 on Spark, 100,000 locally.",
         ),
     ] = None,
     allow_unbounded: Annotated[
@@ -76,7 +84,7 @@ def run(
         typer.Option(
             "--to",
             metavar="SINK",
-            help="Spark: rows go there: console, kafka://host:9092/topic, postgresql://host/db?table=name.",
+            help="Spark: rows go there: console, kafka://HOST:9092/TOPIC or postgresql://HOST/DB?table=NAME.",
         ),
     ] = None,
     conf: Annotated[
@@ -88,6 +96,24 @@ def run(
         typer.Option(
             "--drain/--no-drain",
             help="After the last row, let the clock run until windows are empty; done for files.",
+        ),
+    ] = None,
+    max_late: Annotated[
+        float | None,
+        typer.Option(
+            "--max-late",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="Stop if a larger share of a stream's rows comes late.",
+        ),
+    ] = None,
+    max_ahead: Annotated[
+        str | None,
+        typer.Option(
+            "--max-ahead",
+            metavar="DURATION",
+            help="Set rows aside that are further ahead of the clock on the wall: '1 HOUR'.",
         ),
     ] = None,
     strategy: Annotated[
@@ -112,6 +138,7 @@ def run(
     session = open_session(file, stats)
     # Refusals come before anything is started, and need no Java.
     session.require_admitted(query, allow_unbounded=allow_unbounded)
+    future_us = None if max_ahead is None else duration(max_ahead, "--max-ahead")
     showing = Showing(quiet, metrics_port, metrics_host)
     if engine is Engine.spark:
         from headgate.cli.run_on_spark import run_on_spark
@@ -126,6 +153,8 @@ def run(
                 "strategy": strategy.value,
                 "drain": drain,
                 "shards": shards,
+                "future_us": future_us,
+                "max_late": max_late,
                 "rejects": None if rejects is None else str(rejects.absolute()),
             },
             showing,
@@ -158,10 +187,12 @@ def run(
             "allow_unbounded": allow_unbounded,
             "strategy": strategy.value,
             "drain": drain is not False,
+            "future_us": future_us,
         },
         showing,
         rejects=rejects,
         overwrite=overwrite,
+        max_late=max_late,
     )
 
 

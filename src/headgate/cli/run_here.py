@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
+from headgate.cli.console import open_console
+from headgate.cli.interrupted import telling_what_is_kept
+from headgate.cli.late_warnings import LateWarnings
 from headgate.cli.live_view import instant
 from headgate.cli.showing import Showing, summary_table
 from headgate.runtime.board import Board
+from headgate.runtime.lateness import require_few
 
 if TYPE_CHECKING:
     from headgate.runtime.local.engine import Progress as Step
@@ -28,6 +33,7 @@ def run_here(
     *,
     rejects: Path | None,
     overwrite: bool,
+    max_late: float | None,
 ) -> None:
     """Runs queries to the end of their input."""
     from headgate.runtime.local.files import run_to_folder
@@ -37,16 +43,26 @@ def run_here(
     prepared, sources = session.local.prepare(
         session.chosen(names), session.catalog, base=session.base, policy=policy, **options
     )
-    console = Console(stderr=True, highlight=False)
+    console = open_console(stderr=True)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]
     for name in unbounded:
         console.print(
             f"[bold red]unbounded[/] {name}: run because of --allow-unbounded; its state may grow for ever"
         )
-    warnings = AssumptionWarnings(console)
-    board, total = Board(warnings.note), sum(source.total_bytes for source in sources)
+    warnings, late = AssumptionWarnings(console), LateWarnings(console)
+
+    def note(metrics: Mapping[str, Any]) -> None:
+        warnings.note(metrics)
+        late.note(metrics)
+        require_few(metrics, max_late)
+
+    board, total = Board(note), sum(source.total_bytes for source in sources)
     bar = _bar(console, total)
-    with showing.serving(board, console), nullcontext() if showing.quiet else bar:
+    with (
+        telling_what_is_kept(output, None),
+        showing.serving(board, console),
+        nullcontext() if showing.quiet else bar,
+    ):
         task = bar.add_task("running", total=total or None, detail="")
 
         def on_progress(step: Step) -> None:
@@ -63,9 +79,11 @@ def run_here(
             overwrite=overwrite,
             on_progress=on_progress,
             on_metrics=board.put,
+            on_end=lambda metrics: require_few(metrics, max_late, ended=True),
         )
     if not showing.quiet:
         console.print(summary_table(summary, output, unbounded))
+    late.end(summary.metrics)
 
 
 def _bar(console: Console, total: int) -> Progress:

@@ -10,8 +10,10 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.text import Text
 
+from headgate.cli.console import open_console
+from headgate.cli.interrupted import stopped, telling_what_is_kept
 from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
 from headgate.cli.showing import Showing, summary_table
 
@@ -38,16 +40,20 @@ def run_on_spark(
 
     chosen = session.chosen(names)
     require_spark()
+    from headgate.runtime.output import late_folder, safe_name
     from headgate.runtime.sinks.address import formats_of, sink_at
     from headgate.runtime.spark.failures import close
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
 
-    console = Console(stderr=True, highlight=False)
+    console = open_console(stderr=True)
     # What is wrong with the input is said before the seconds that Spark takes to start.
     stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
     for stage in stages:
+        safe_name(stage.graph.query)
+        for stream in stage.streams:
+            late_folder(output, stream.name)
         if to is not None:
             sink_at(to, stage.graph.query)
     needed = packages_for([each for stage in stages for each in stage.streams], formats_of(to))
@@ -57,7 +63,7 @@ def run_on_spark(
         title="following" if follow else "running",
         first_line=LINE_SECONDS if follow else FIRST_LINE_SECONDS,
     )
-    with showing.serving(view.board, console), view:
+    with telling_what_is_kept(output, checkpoint), showing.serving(view.board, console), view:
         spark = open_spark(master, needed | settings)
         try:
             place = Place(output, checkpoint, overwrite, view.board.put, to)
@@ -78,6 +84,9 @@ def run_on_spark(
     if not showing.quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(summary_table(summary, output, unbounded))
+        if follow:
+            console.print(Text(stopped(output, checkpoint)), soft_wrap=True)
+    view.late.end(summary.metrics)
 
 
 @contextmanager

@@ -7,19 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from headgate.cli.closing import closing
+from headgate.cli.console import open_console
 from headgate.cli.experiments import Format, FormatOption
 
 if TYPE_CHECKING:
     from headgate.lab.soak import Sample, Soak
 
-EPILOG = "Exit code: 0 flat, 1 not.   Example: [bold]headgate soak --minutes 30 --picture soak.png[/]"
+EPILOG = closing(
+    "headgate soak --minutes 30 --picture soak.png",
+    codes={0: "memory and state stay flat", 1: "they do not"},
+)
 
 
 def soak(
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="For how long.")] = 30.0,
+    minutes: Annotated[
+        float, typer.Option("--minutes", metavar="MINUTES", min=0.1, help="For how long.")
+    ] = 30.0,
     every: Annotated[
         float, typer.Option("--every", min=0.1, metavar="SECONDS", help="A file of each stream so often.")
     ] = 3.0,
@@ -39,10 +45,12 @@ def soak(
 ) -> None:
     """Follow a generated auction on Spark for a long time: do memory and state stay as they are?"""
     from headgate.lab import soak as lab
+    from headgate.lab.plots import require_drawing
     from headgate.runtime.spark.cluster import require_spark
 
+    require_drawing(picture)
     require_spark()
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = open_console(stderr=True, soft_wrap=True)
     found = lab.run(
         minutes,
         every=every,
@@ -56,7 +64,7 @@ def soak(
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
-        Console(highlight=False).print(_table(found))
+        open_console().print(_table(found))
     if not found.flat:
         raise typer.Exit(1)
 

@@ -29,6 +29,7 @@ from headgate.kernels.agenda import AT, COUNT, Agenda, agendas, by_instant
 from headgate.kernels.kernel import State
 from headgate.kernels.netchange import NetChange, copies
 from headgate.kernels.parts import Parts
+from headgate.kernels.pieces import Pieces
 from headgate.kernels.state.store import rows_at
 from headgate.kernels.ticks import next_tick
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, Batch
@@ -55,14 +56,14 @@ class Emit(ABC):
         """The state whose chunks these are."""
 
     @abstractmethod
-    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[Parts, pl.DataFrame]:
+    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[Parts, Pieces]:
         """The state after the step and its output for the outside: payload, `_time`, and `_op` for a change log."""
 
     def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[Parts, Batch]:
         """The state after the step and its output as a stream inside the plan: rows that live from `_time` on."""
         [batch] = inputs
         parts, rows = self.emit(state, batch, clock)
-        return parts, Batch(Batch.of(rows, born=pl.col(TIME)).frame.drop(TIME))
+        return parts, Batch(Batch.of(rows.whole(), born=pl.col(TIME)).frame.drop(TIME))
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,10 @@ class EmitOverTime(Emit):
 
     @abstractmethod
     def _emit(self, parts: Mapping[str, Agenda], frame: pl.DataFrame, clock: Clock, start: int) -> Emission:
-        """The parts after the step and its rows: payload, `_at`, and `_op` for a change log."""
+        """The parts after the step and its rows: payload, `_at`, and `_op` for a change log.
+
+        Pieces come by time; within one, rows come in any order.
+        """
 
     def initial(self) -> Parts:
         early = Agenda({**self.schema, **LIFETIME_SCHEMA})
@@ -85,16 +89,17 @@ class EmitOverTime(Emit):
         parts = agendas(self.initial())
         return Parts({name: part.restored(Parts.of(chunks, name)) for name, part in parts.items()})
 
-    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[Parts, pl.DataFrame]:
+    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[Parts, Pieces]:
         parts = agendas(state)
         early = parts.pop("early")
         if clock.start is None:
             held = batch.frame.with_columns(pl.lit(NEVER, dtype=pl.Int64).alias(AT))
             early, _ = early.advance(held, clock)
-            return Parts({"early": early, **parts}), self._shown(self._nothing())
+            return Parts({"early": early, **parts}), Pieces.of(self._shown(self._nothing()))
         frame = self._since_start(early, batch.frame, clock.start)
         after, rows = self._emit(parts, frame, clock, clock.start)
-        return Parts({"early": Agenda(early.schema), **after}), self._shown(self._ordered(rows))
+        shown = rows.map(lambda piece: self._shown(self._ordered(piece)))
+        return Parts({"early": Agenda(early.schema), **after}), shown
 
     def _since_start(self, early: Agenda, frame: pl.DataFrame, start: int) -> pl.DataFrame:
         """The rows of the step and those held back, as if the world had begun at `start`."""
@@ -134,7 +139,7 @@ class EmitOverTime(Emit):
         return rows.select(list(self._columns)).rename({AT: TIME})
 
 
-Emission = tuple[Mapping[str, Agenda], pl.DataFrame]
+Emission = tuple[Mapping[str, Agenda], Pieces]
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,7 @@ class Istream(_Changes):
             waiting, born = waiting.advance(
                 born.with_columns(next_tick(pl.col(AT), self.restore_slide).alias(AT)), clock
             )
-        return {"deaths": deaths, "births": waiting}, born
+        return {"deaths": deaths, "births": waiting}, Pieces.of(born)
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,7 @@ class Dstream(_Changes):
 
     def _emit(self, parts: Mapping[str, Agenda], frame: pl.DataFrame, clock: Clock, start: int) -> Emission:
         deaths, changes = self._net.advance(parts["deaths"], frame, clock)
-        return {"deaths": deaths}, copies(losses(changes))
+        return {"deaths": deaths}, Pieces.of(copies(losses(changes)))
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ class ChangeLog(_Changes):
         deaths, changes = self._net.advance(parts["deaths"], frame, clock)
         born = copies(changes.filter(pl.col(COUNT) > 0)).with_columns(pl.lit(BIRTH).alias(OP))
         died = copies(losses(changes)).with_columns(pl.lit(DEATH).alias(OP))
-        return {"deaths": deaths}, pl.concat([died, born])
+        return {"deaths": deaths}, Pieces.of(pl.concat([died, born]))
 
 
 def losses(changes: pl.DataFrame) -> pl.DataFrame:

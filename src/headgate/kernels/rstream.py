@@ -18,16 +18,19 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from headgate.kernels.agenda import AT, COUNT, Agenda
+from headgate.kernels.agenda import AT, COUNT, Agenda, by_instant
 from headgate.kernels.emit import Emission, EmitOverTime, losses
+from headgate.kernels.instants import Moments, Numbered, Ticks
 from headgate.kernels.netchange import NetChange, copies
-from headgate.kernels.state.store import Instants
+from headgate.kernels.pieces import Pieces
+from headgate.kernels.spells import Spells, spells
+from headgate.kernels.state.store import rows_at
 from headgate.kernels.ticks import next_tick
 from headgate.model.batch import BORN, DIES, SIGN
-from headgate.model.time import BEGINNING, Clock, tick_at_or_after
+from headgate.model.time import Clock
 
-# Rows written out together: bounds the memory of many ticks over a large answer.
-_BLOCK = 1 << 20
+BLOCK = 1 << 20
+"""Rows written out together: bounds the memory of many ticks over a large answer."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +56,30 @@ class Rstream(EmitOverTime):
 
     def _emit(self, parts: Mapping[str, Agenda], frame: pl.DataFrame, clock: Clock, start: int) -> Emission:
         before, died = parts["contents"], parts["died"]
-        blocks = [self._nothing()]
+        missed = self._nothing()
+        instants: Numbered
         if self.slide is None:
             contents, changes = self._net.advance(before, frame, clock)
-            instants = changes[AT].unique().sort().to_numpy()
+            instants = Moments(changes[AT].unique().sort().to_numpy())
         else:
-            first = tick_at_or_after(max(clock.after + 1, start), self.slide)
-            instants = np.arange(first, clock.upto + 1, self.slide, dtype=np.int64)
+            instants = Ticks(max(clock.after, start - 1), clock.upto, self.slide)
             if self.restoring:
                 contents, changes = self._net.advance(before, frame, clock)
                 died, missed = died.advance(self._missed(changes), clock)
-                blocks.append(missed)
             else:
                 contents, _ = self._net.follow(before, frame, clock)
-        if len(instants):
-            blocks.extend(self._answers(before, frame, instants, clock))
-        return {"contents": contents, "died": died}, pl.concat(blocks)
+        after = {"contents": contents, "died": died}
+        if not instants.count:
+            return after, Pieces.of(missed)
+        rows = self._signed(before, frame, clock)
+        found = spells(
+            rows,
+            list(self.schema),
+            instants.since(rows[BORN].to_numpy()),
+            instants.since(rows[DIES].to_numpy()),
+            rows[COUNT].to_numpy(),
+        )
+        return after, Pieces(found.height + missed.height, self._answers(rows, found, instants, missed))
 
     def _missed(self, changes: pl.DataFrame) -> pl.DataFrame:
         """What died, to be reported at the tick after it.
@@ -79,44 +90,25 @@ class Rstream(EmitOverTime):
         lost = copies(losses(changes)).filter((pl.col(AT) - 1) % self.slide != 0)
         return lost.with_columns(next_tick(pl.col(AT), self.slide).alias(AT))
 
-    def _answers(
-        self, before: Agenda, frame: pl.DataFrame, instants: Instants, clock: Clock
-    ) -> Iterator[pl.DataFrame]:
-        """The contents at each instant: every row at all instants within its lifetime."""
+    def _signed(self, before: Agenda, frame: pl.DataFrame, clock: Clock) -> pl.DataFrame:
+        """What was there before the step and what the step brings, with lifetimes and signed counts."""
         sign = pl.col(SIGN).cast(pl.Int64).alias(COUNT)
+        before_it = pl.lit(clock.after, dtype=pl.Int64).alias(BORN)
         old = [
-            piece.select(*self.schema, pl.lit(BEGINNING).alias(BORN), pl.col(AT).alias(DIES), COUNT)
+            piece.select(*self.schema, before_it, pl.col(AT).alias(DIES), COUNT)
             for piece in before.waiting(clock.after)
         ]
-        rows = pl.concat([*old, frame.select(*self.schema, BORN, DIES, sign)])
-        first = np.searchsorted(instants, rows[BORN].to_numpy(), side="left")
-        last = np.searchsorted(instants, rows[DIES].to_numpy(), side="left")
-        gains = np.bincount(first, minlength=len(instants) + 1) - np.bincount(
-            last, minlength=len(instants) + 1
-        )
-        alive = np.cumsum(gains)[:-1]
-        for low, high in _blocks(alive):
-            here = np.flatnonzero((first < high) & (last > low))
-            start, stop = np.maximum(first[here], low), np.minimum(last[here], high)
-            times = stop - start
-            row = np.repeat(here, times)
-            place = np.arange(len(row)) - np.repeat(np.cumsum(times) - times, times) + np.repeat(start, times)
-            block = rows[row].select(*self.schema, pl.Series(AT, instants[place]), COUNT)
-            yield copies(self._summed(block))
+        return pl.concat([*old, frame.select(*self.schema, BORN, DIES, sign)])
 
-    def _summed(self, block: pl.DataFrame) -> pl.DataFrame:
-        if block.filter(pl.col(COUNT) < 0).is_empty():
-            return block
-        summed = block.group_by(*self.schema, AT, maintain_order=True).agg(pl.col(COUNT).sum())
-        return summed.filter(pl.col(COUNT) > 0)
-
-
-def _blocks(alive: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, int]]:
-    """Ranges of instants that have up to a block of rows together, and at least one instant."""
-    total = np.cumsum(alive)
-    low = 0
-    while low < len(alive):
-        written = total[low - 1] if low else 0
-        high = max(low + 1, int(np.searchsorted(total, written + _BLOCK, side="right")))
-        yield low, high
-        low = high
+    def _answers(
+        self, rows: pl.DataFrame, found: Spells, instants: Numbered, missed: pl.DataFrame
+    ) -> Iterator[pl.DataFrame]:
+        """The contents at each instant, block by block, and what a tick reports besides."""
+        missed = by_instant(missed)
+        reported = instants.since(missed[AT].to_numpy())
+        payload = rows.select(*self.schema)
+        for low, high in found.ranges(instants.count, BLOCK):
+            row, number = found.between(low, high)
+            said = rows_at(payload, row).with_columns(pl.Series(AT, instants.at(number)))
+            first, last = np.searchsorted(reported, (low, high))
+            yield pl.concat([said, missed.slice(first, last - first)])

@@ -18,6 +18,7 @@ import polars as pl
 from headgate.kernels.emit import ChangeLog, Emit, Istream
 from headgate.kernels.kernel import State
 from headgate.kernels.parts import Parts
+from headgate.kernels.pieces import Pieces
 from headgate.kernels.window import Range, Unbounded, Window, WindowSpec
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
@@ -58,7 +59,7 @@ class Wstream(Emit):
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> Parts:
         return Parts({name: stage.restore(Parts.of(chunks, name)) for name, stage in self._stages.items()})
 
-    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[Parts, pl.DataFrame]:
+    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[Parts, Pieces]:
         parts, windowed = self._windowed(state, batch, clock)
         log, rows = self._log.emit(parts["log"], windowed, clock)
         return Parts({**parts, "log": log}), rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,17 +10,29 @@ from typing import Any
 
 from headgate.model.errors import SetupError
 
+HOW_TO_DRAW = "pip install 'headgate[lab]'"
+
+
+def can_draw() -> bool:
+    """Whether pictures can be drawn here."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def require_drawing(picture: Path | None) -> None:
+    """Raises SetupError if a picture is asked for and cannot be drawn; before the work, not after it."""
+    if picture is not None and not can_draw():
+        raise SetupError("pictures need matplotlib", remedy=HOW_TO_DRAW)
+
 
 @contextmanager
 def figure(
     path: Path, *, rows: int = 1, columns: int = 1, width: float = 9.0, height: float = 5.0
 ) -> Iterator[Any]:
     """A figure to draw on, one axes or several; saved to `path` when the block ends well."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SetupError("pictures need matplotlib", remedy="pip install 'headgate[lab]'") from error
+    require_drawing(path)
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(
         {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}
     ):

@@ -16,7 +16,7 @@ from typing import Any
 
 from headgate.linting.lint import lint
 from headgate.linting.report import Report, pack
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError
 
 
 class UnstartedQuery:
@@ -139,7 +139,7 @@ def _forbid_connect() -> None:
         return
 
     def refuse(*arguments: Any, **options: Any) -> None:
-        raise SetupError(
+        raise InputError(
             "the script uses Spark Connect, whose plans stay on the server",
             remedy="lint it in a classic session: without SPARK_REMOTE and builder.remote",
         )

@@ -67,7 +67,7 @@ def _check_frame(frame: Any) -> None:
             remedy="give what spark.readStream made, before writeStream",
         )
     if not hasattr(frame, "_jdf"):
-        raise SetupError(
+        raise InputError(
             "this DataFrame belongs to Spark Connect, whose plans stay on the server",
             remedy="build it in a classic session: SparkSession.builder.master(...), without SPARK_REMOTE",
         )

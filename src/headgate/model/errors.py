@@ -24,6 +24,7 @@ class HeadgateError(Exception):
 
     code = "HG000"
     exit_code = 2
+    """Of the command: 1 refused, 2 bad input, 3 the environment failed."""
 
     def __init__(self, cause: str, *, remedy: str | None = None, place: Place | None = None) -> None:
         super().__init__(cause)
@@ -123,6 +124,7 @@ class DisagreementError(HeadgateError):
 
 
 class SetupError(HeadgateError):
-    """Something the machine lacks: Java, a package, a file permission."""
+    """The environment failed: no room on a disk, no memory, no Java, a package or a server that is not there."""
 
     code = "HG601"
+    exit_code = 3

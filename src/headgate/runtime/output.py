@@ -6,32 +6,32 @@ DIR/<query>/metrics.json           what the run did
 DIR/_late/<stream>/part-<query>.…  rows that came later than the stream's slack allows, as this query saw them
 ```
 
+Letters of a stream's name that a folder cannot have stand there as %XX.
+
 Late rows belong to the query that read them: they are kept, replaced and refused together with its answer.
 
-Everything is written beside its final place and renamed at the end, so a failed run leaves nothing half-written.
+Everything is written beside its final place and renamed at the end (`staging`), so a failed run leaves nothing
+half-written.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.model.errors import InputError
 from headgate.model.schema import Column
 from headgate.model.types import TIMESTAMP
+from headgate.runtime.sources.rejects import folder_name
 
 TIME, OP = "_time", "_op"
-_ROWS_PER_FILE = 1_000_000
 LATE = "_late"
+_LONGEST_NAME = 200
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}|_[A-Za-z0-9_-]{1,199}")
 
 
@@ -97,14 +97,29 @@ def safe_name(name: str) -> str:
     if name == LATE or not _SAFE_NAME.fullmatch(name):
         raise InputError(
             f"{name!r} cannot name an output folder",
-            remedy="name queries and streams with letters, digits, _ and -",
+            remedy="name queries with letters, digits, _ and -",
         )
     return name
 
 
+def escaped_name(stream: str) -> str:
+    """A stream's name as that of a file or folder: as it is if it can be, else with its other letters as %XX.
+
+    InputError if it would be too long; ask at the start of a run, not when the first row has to go there.
+    """
+    if _SAFE_NAME.fullmatch(stream):
+        return stream
+    escaped = folder_name(stream) if stream else ""
+    if not 0 < len(escaped) <= _LONGEST_NAME:
+        raise InputError(
+            f"{stream[:80]!r} cannot name a folder for late rows", remedy="give the stream a shorter name"
+        )
+    return escaped
+
+
 def late_folder(root: Path, stream: str) -> Path:
     """Where late rows of a stream go."""
-    return root / LATE / safe_name(stream)
+    return root / LATE / escaped_name(stream)
 
 
 def late_parts(query: str) -> str:
@@ -143,83 +158,3 @@ def move(source: Path, target: Path, query: str) -> None:
         place = target / each.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         each.rename(place)
-
-
-class OutputFolder:
-    """Collects everything a run writes, and puts it in place when the run has succeeded."""
-
-    def __init__(self, folder: Path, *, overwrite: bool) -> None:
-        self.folder = folder
-        self._overwrite = overwrite
-        self._staging = folder / f".staging-{os.getpid()}"
-        self._writers: dict[str, _PartWriter] = {}
-        self._late: dict[tuple[str, str], _PartWriter] = {}
-
-    def __enter__(self) -> OutputFolder:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._staging.mkdir()
-        except OSError as error:
-            raise InputError(
-                f"cannot write to {self.folder}: {error.strerror or error}", remedy="choose another --output"
-            ) from error
-        return self
-
-    def declare(self, query: str, schema: pa.Schema) -> None:
-        """Announces a query's answer, whose folder will exist even if no row comes."""
-        check_free(self.folder, safe_name(query), overwrite=self._overwrite)
-        self._writers[query] = _PartWriter(self._staging / query, "part-", schema)
-
-    def append_late(self, stream: str, query: str, table: pa.Table) -> None:
-        """Adds late rows of a declared query."""
-        if (stream, query) not in self._late:
-            folder = late_folder(self._staging, stream)
-            self._late[stream, query] = _PartWriter(folder, late_parts(query), table.schema)
-        self._late[stream, query].append(table)
-
-    def append(self, name: str, table: pa.Table) -> None:
-        self._writers[name].append(table)
-
-    def write_json(self, name: str, file: str, content: Mapping[str, Any]) -> None:
-        path = self._staging / name / file
-        path.write_text(json.dumps(content, indent=2) + "\n")
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            for writer in (*self._writers.values(), *self._late.values()):
-                writer.close()
-            if kind is None:
-                self._publish()
-        finally:
-            shutil.rmtree(self._staging, ignore_errors=True)
-
-    def _publish(self) -> None:
-        for query in self._writers:
-            clear(self.folder, query)
-            move(self._staging, self.folder, query)
-
-
-class _PartWriter:
-    """Parquet files of bounded size in one folder; at least one, so that the schema can be read."""
-
-    def __init__(self, folder: Path, prefix: str, schema: pa.Schema) -> None:
-        self._folder, self._prefix, self._schema = folder, prefix, schema
-        self._number, self._rows = 0, 0
-        folder.mkdir(parents=True, exist_ok=True)
-        self._writer = self._open()
-
-    def _open(self) -> pq.ParquetWriter:
-        path = self._folder / f"{self._prefix}{self._number:05d}.parquet"
-        return pq.ParquetWriter(path, self._schema, compression="zstd")
-
-    def append(self, table: pa.Table) -> None:
-        if self._rows >= _ROWS_PER_FILE:
-            self._writer.close()
-            self._number, self._rows = self._number + 1, 0
-            self._writer = self._open()
-        if table.num_rows:
-            self._writer.write_table(table)
-            self._rows += table.num_rows
-
-    def close(self) -> None:
-        self._writer.close()

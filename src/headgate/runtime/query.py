@@ -10,10 +10,12 @@ from typing import Any
 import polars as pl
 
 from headgate.kernels.kernel import State
+from headgate.kernels.pieces import Pieces
 from headgate.kernels.stateless import EmptyState
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
 from headgate.physical.graph import ExchangeStep, KernelStep, OperatorGraph, SourceStep
+from headgate.runtime.lateness import Arrivals
 
 
 @dataclass
@@ -28,8 +30,13 @@ class Metrics:
     peak_state_rows: int = 0
     peak_state_bytes: int = 0
     late_rows: int = 0
+    future_rows: int = 0
+    streams: Arrivals = field(default_factory=Arrivals)
     seconds: dict[str, float] = field(default_factory=dict)
     operators: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.streams = Arrivals.together([self.streams])
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -41,6 +48,8 @@ class Metrics:
             "peak_state_rows": self.peak_state_rows,
             "peak_state_bytes": self.peak_state_bytes,
             "late_rows": self.late_rows,
+            "future_rows": self.future_rows,
+            "streams": Arrivals.together([self.streams]),
             "operators": {name: dict(sizes) for name, sizes in self.operators.items()},
             "seconds": {name: round(spent, 6) for name, spent in self.seconds.items()},
         }
@@ -91,6 +100,10 @@ class QueryState:
 
     def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
         """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
+        return self.answer(rows, upto).whole()
+
+    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
+        """The same; the output rows in pieces that are made when they are asked for."""
         outputs, clock = self._run(rows, upto)
         begun = perf_counter()
         self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[-1], clock)

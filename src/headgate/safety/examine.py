@@ -33,6 +33,7 @@ from headgate.safety.group_states import GroupStates
 from headgate.safety.kept_state import kept_state, stream_of
 from headgate.safety.methods import Methods
 from headgate.safety.purging import JoinPurge, study
+from headgate.safety.said_often import said_often
 from headgate.safety.value_limit import value_limit
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
@@ -57,7 +58,8 @@ def examine(query: str, plan: Emit) -> Judgement:
     extents = measure(plan, edges, purges, matching, retained)
     judge_ = _Judge(edges, extents, purges, matching, retained, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
-    return Judgement(Verdict(query, tuple(states), shape_of(plan), _waits(plan)), judge_.methods)
+    verdict = Verdict(query, tuple(states), shape_of(plan), _waits(plan), warnings=said_often(plan))
+    return Judgement(verdict, judge_.methods)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,8 @@ class Verdict:
     """For a refused query, edits that the gate would admit."""
     plan_note: str = ""
     """Why the plan is as it is, if there is something to say."""
+    warnings: tuple[str, ...] = ()
+    """What is no matter of state and yet should be known before the query runs."""
 
     @property
     def kind(self) -> Kind:
@@ -101,4 +103,5 @@ class Verdict:
             "fixes": [fix.as_dict() for fix in self.fixes],
             "plan": self.plan,
             "plan_note": self.plan_note,
+            "warnings": list(self.warnings),
         }

@@ -103,15 +103,16 @@ def _checked(frame: pl.DataFrame, compiled: Iterable[Typed]) -> pl.DataFrame:
     except pl.exceptions.ComputeError as error:
         if "overflow in decimal" not in str(error):
             raise
-        raise DataError("a decimal number needs more than 38 digits", remedy=_REMEDY) from error
+        raise DataError("a decimal number needs more than 38 digits", remedy=Check.remedy) from error
     if frame.height:
         for check, column in zip(checks, failed, strict=True):
             if column.first():
-                raise DataError(_complaint(whole, check), remedy=_REMEDY)
+                raise DataError(_complaint(whole, check), remedy=check.remedy)
     return whole
 
 
-_REMEDY = "exclude such rows before, or use TRY_CAST, TRY_DIVIDE, NULLIF or CASE to say what they should give"
+_LONGEST_VALUE = 100
+"""How many characters of a value a message shows."""
 
 
 def _complaint(frame: pl.DataFrame, check: Check) -> str:
@@ -121,5 +122,9 @@ def _complaint(frame: pl.DataFrame, check: Check) -> str:
         return check.cause
     row = frame.filter(check.mask).select(columns).row(0)
     return f"{check.cause}, at " + ", ".join(
-        f"{name} = {value!r}" for name, value in zip(columns, row, strict=True)
+        f"{name} = {_shortened(repr(value))}" for name, value in zip(columns, row, strict=True)
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

@@ -8,6 +8,7 @@ import polars as pl
 from sqlglot import exp
 
 from headgate.kernels.expressions.compile import compile_node, constant_integer, constant_text
+from headgate.kernels.expressions.text_length import fitting
 from headgate.kernels.expressions.typed import Scope, Typed
 from headgate.model.errors import UnsupportedError
 
@@ -70,7 +71,16 @@ def _(node: exp.RegexpReplace, scope: Scope) -> Typed:
         raise UnsupportedError("REGEXP_REPLACE from a position on is not supported")
     pattern = checked_regex(node.expression, "the pattern of REGEXP_REPLACE")
     replacement = _replacement(constant_text(node.args["replacement"], "the replacement of REGEXP_REPLACE"))
-    return compile_node(node.this, scope).map(lambda a: a.str.replace_all(pattern, replacement))
+    text = compile_node(node.this, scope)
+    # What a group repeats is text of the row, so only what stands between groups can be multiplied.
+    added = len(re.sub(r"\$\{\d+\}", "", replacement).encode())
+    if not added:
+        return text.map(lambda a: a.str.replace_all(pattern, replacement))
+    text = text.once()
+    hits = text.expr.str.count_matches(pattern).cast(pl.Int64)
+    fits, checks = fitting(hits * added, hits * added, node)
+    made = text.map(lambda a: pl.when(fits).then(a).str.replace_all(pattern, replacement))
+    return made.failing(checks)
 
 
 def _replacement(java: str) -> str:

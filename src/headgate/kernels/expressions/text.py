@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from headgate.kernels.expressions.compile import compile_node, constant_integer, constant_text, named
 from headgate.kernels.expressions.dtypes import type_name
+from headgate.kernels.expressions.text_length import LONGEST_TEXT, fitting
 from headgate.kernels.expressions.typed import Scope, Typed, combine, shown
 from headgate.model.errors import UnsupportedError
 
@@ -130,7 +134,21 @@ def _(node: exp.Replace, scope: Scope) -> Typed:
         return text
     given = node.args.get("replacement")
     replacement = Typed(pl.lit(""), scope) if given is None else compile_node(given, scope)
-    return combine(lambda a, new: a.str.replace_all(search, new, literal=True), text, replacement)
+    text, replacement = text.once(), replacement.once()
+    value = combine(lambda a, new: a.str.replace_all(search, new, literal=True), text, replacement)
+    if given is None or (isinstance(given, exp.Literal) and len(given.name) <= len(search)):
+        return value
+    hits = text.expr.str.count_matches(search, literal=True).cast(pl.Int64)
+    new = replacement.expr
+    fits, checks = fitting(
+        hits * (new.str.len_chars().cast(pl.Int64) - len(search)),
+        hits * new.str.len_bytes().cast(pl.Int64),
+        node,
+    )
+    made = combine(
+        lambda a, new: pl.when(fits).then(a).str.replace_all(search, new, literal=True), text, replacement
+    )
+    return made.failing(checks)
 
 
 @compile_node.register
@@ -186,32 +204,57 @@ def _(node: exp.Pad, scope: Scope) -> Typed:
     width = max(0, constant_integer(node.expression, "the width of LPAD and RPAD"))
     given = node.args.get("fill_pattern")
     fill = " " if given is None else constant_text(given, "the filling of LPAD and RPAD")
-    filler = pl.lit((fill * width)[:width])
+    text = compile_node(node.this, scope).once()
+    length = text.expr.str.len_chars().cast(pl.Int64)
+    # Without a filling a text only gets shorter.
+    wanted = pl.when(length.is_not_null()).then(width if fill else 0)
+    fits, checks = fitting(wanted, wanted * max(map(len, map(str.encode, fill)), default=1), node)
+    filler = pl.lit((fill * width)[:width] if width <= LONGEST_TEXT else "")
 
     def padded(text: pl.Expr) -> pl.Expr:
-        missing = width - text.str.len_chars().cast(pl.Int64)
+        missing = pl.when(fits).then(width - length).otherwise(0)
         filling = filler.str.slice(0, pl.max_horizontal(missing, pl.lit(0)))
         kept = text.str.slice(0, width)
         return pl.concat_str(filling, kept) if node.args.get("is_left") else pl.concat_str(kept, filling)
 
-    return compile_node(node.this, scope).once().map(padded)
+    return text.map(padded).failing(checks)
 
 
 @compile_node.register
 def _(node: exp.Repeat, scope: Scope) -> Typed:
-    text, times = compile_node(node.this, scope).once(), compile_node(node.args["times"], scope).once()
-
-    def repeated(a: pl.Expr, n: pl.Expr) -> pl.Expr:
-        known = a.is_not_null() & n.is_not_null()
-        return pl.when(known).then(a.repeat_by(n.clip(lower_bound=0)).list.join(""))
-
-    return combine(repeated, text, times)
+    return _repeated(compile_node(node.this, scope), compile_node(node.args["times"], scope), node)
 
 
 @compile_node.register
 def _(node: exp.Space, scope: Scope) -> Typed:
-    count = compile_node(node.this, scope)
-    return count.map(lambda n: pl.lit(" ").repeat_by(n.clip(lower_bound=0)).list.join(""))
+    return _repeated(Typed(pl.lit(" "), scope, simple=True), compile_node(node.this, scope), node)
+
+
+def _repeated(text: Typed, times: Typed, node: exp.Expr) -> Typed:
+    text, times = text.once(), times.once()
+    # Lengths are multiplied as floating-point numbers: no product is too large, and those of allowed ones are exact.
+    count = times.expr.cast(pl.Int64).clip(lower_bound=0)
+    characters = text.expr.str.len_chars().cast(pl.Float64) * count
+    fits, checks = fitting(characters, text.expr.str.len_bytes().cast(pl.Float64) * count, node)
+
+    def repeated(a: pl.Expr, n: pl.Expr) -> pl.Expr:
+        asked = pl.when(fits).then(n).otherwise(0)
+        return pl.map_batches([a, asked], _repeat, return_dtype=pl.String, is_elementwise=True)
+
+    return combine(lambda a, _: repeated(a, count), text, times).failing(checks)
+
+
+def _repeat(columns: Sequence[pl.Series]) -> pl.Series:
+    """Each text so many times; NULL if either is."""
+    text, times = columns
+    height = max(len(text), len(times)) if len(text) and len(times) else 0
+    text, times = (
+        each if len(each) == height else each.new_from_index(0, height) if height else each.clear()
+        for each in (text.cast(pl.String), times.cast(pl.Int64))
+    )
+    found = pl.from_arrow(pc.binary_repeat(text.to_arrow(), times.to_arrow()))
+    assert isinstance(found, pl.Series)
+    return found
 
 
 @compile_node.register

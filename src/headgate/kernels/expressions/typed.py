@@ -34,11 +34,14 @@ class NeedsSchemaError(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """A mask that is true on the rows where a part of the expression has no value, why, and which part."""
+    """A mask of the rows on which a part of the expression has no value, why, which part, and what to do."""
 
     mask: pl.Expr
     reason: str
     part: exp.Expr
+    remedy: str = (
+        "exclude such rows before, or use TRY_CAST, TRY_DIVIDE, NULLIF or CASE to say what they should give"
+    )
 
     @property
     def cause(self) -> str:

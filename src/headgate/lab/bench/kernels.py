@@ -1,4 +1,4 @@
-"""`headgate bench kernels`: time per step against the size of the state, and rows per second of every kernel."""
+"""`headgate bench kernels`: time per step against the size of the state, rows per second, cost of result words."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from headgate.kernels.semijoin import SemiJoin
 from headgate.kernels.state.structure import Structure
 from headgate.kernels.window import Range, Rows, Window
 from headgate.lab.bench.measure import Driver, Level, MakeBatches, levels
+from headgate.lab.bench.result_words import Cost, compare
 from headgate.lab.reproduce.claims import REPORT
 from headgate.model.batch import Batch
 from headgate.model.errors import DisagreementError
@@ -65,6 +66,7 @@ class KernelBench:
     throughput: tuple[Throughput, ...]
     polars_rows_per_second: float
     join_rows_per_second: float
+    words: tuple[Cost, ...]
 
     @property
     def join_share(self) -> float:
@@ -94,6 +96,16 @@ class KernelBench:
                 "polars_rows_per_s": self.polars_rows_per_second,
                 "share": self.join_share,
             },
+            "result_words": [
+                {
+                    "word": each.word,
+                    "rows": each.rows,
+                    "ticks": each.ticks,
+                    "said": each.said,
+                    "ns_per_row": each.nanoseconds_per_row,
+                }
+                for each in self.words
+            ],
         }
 
 
@@ -227,4 +239,6 @@ def run(*, quick: bool = False, on_progress: Callable[[str], None] = lambda what
     on_progress("time per step while the state grows")
     grown = growth(sizes, 10 if quick else 200)
     on_progress("rows per second of every kernel")
-    return KernelBench(grown, throughput(4 if quick else 12), polars_rate, join_rate)
+    rates = throughput(4 if quick else 12)
+    on_progress("result words over an aggregate")
+    return KernelBench(grown, rates, polars_rate, join_rate, compare(quick=quick))

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError
 
 Format = Literal["parquet", "csv"]
 
@@ -60,7 +60,7 @@ class GeneratedStream:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise SetupError(
+            raise InputError(
                 f"{folder} is not empty, and a reader would mix what is there with the stream {self.name}",
                 remedy="name another folder, or empty this one",
             )

@@ -10,12 +10,13 @@ from functools import cached_property
 import polars as pl
 
 from headgate.model.batch import BORN, SIGN
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError
 from headgate.model.time import BEGINNING, NEVER
 from headgate.physical.graph import OperatorGraph
 from headgate.physical.horizon import EPOCH, horizon, is_timeless
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, TableScan
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.local.feed import Feed
 from headgate.runtime.query import QueryState
 from headgate.runtime.sources.kept_promises import KeptPromises
@@ -67,6 +68,8 @@ class LocalRun:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Table changes in order of time, with `_born` and `_sign`; a static table's are before all time."""
     stop: Stop = Stop.DRAINED
+    future_us: int | None = None
+    """Rows further ahead of the wall clock than this are set aside, and do not move the clock."""
 
     def __post_init__(self) -> None:
         scans = [node for query in self.queries for node in query.plan.walk() if isinstance(node, TableScan)]
@@ -86,7 +89,7 @@ class LocalRun:
 
         Late rows come with the query that does not see them, and their stream.
         """
-        feed = Feed(self.streams)
+        feed = Feed(self.streams, self.future_us)
         sieves = {query.graph.query: self._sieves(query.graph) for query in self.queries}
 
         def set_aside(query: str, stream: str, frame: pl.DataFrame) -> None:
@@ -98,10 +101,15 @@ class LocalRun:
             for name, frame in step.late.items():
                 for reader in self._readers(name):
                     set_aside(reader, name, frame)
+            for name, frame in step.ahead.items():
+                for reader in self._readers(name):
+                    on_late(reader, name, frame)
+                    self.states[reader].metrics.future_rows += frame.height
             rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
             for query in self.queries:
                 reader, upto = query.graph.query, step.upto
                 state, seen = self.states[reader], dict(rows)
+                state.metrics.streams = self._arrivals(feed, state)
                 if self.stop is Stop.CERTAIN:
                     upto = min(upto, feed.certain(query.graph.streams), self._certain(query))
                     seen = {name: frame.filter(pl.col(BORN) <= upto) for name, frame in rows.items()}
@@ -113,7 +121,8 @@ class LocalRun:
                     if not broken.is_empty():
                         set_aside(reader, name, broken)
                 seen = {name: frame for name, frame in seen.items() if not frame.is_empty()}
-                on_output(reader, state.advance({**seen, **changes}, upto))
+                for piece in state.answer({**seen, **changes}, upto).frames:
+                    on_output(reader, piece)
             done = step.upto
             rows_read += sum(frame.height for frame in rows.values())
             on_progress(self._progress(done, rows_read))
@@ -122,7 +131,8 @@ class LocalRun:
             end = self._end(query, feed)
             if end is not None and end > state.clock:
                 changes = self._table_changes(state.clock, end)
-                on_output(query.graph.query, state.advance(changes, end))
+                for piece in state.answer(changes, end).frames:
+                    on_output(query.graph.query, piece)
 
     def _end(self, query: RunnableQuery, feed: Feed) -> int | None:
         """How far a query's clock runs on after the last row; None if nothing is due."""
@@ -153,6 +163,12 @@ class LocalRun:
             name: KeptPromises([each for each in graph.promises if each.stream == name]) for name in promised
         }
 
+    def _arrivals(self, feed: Feed, state: QueryState) -> Arrivals:
+        """What has been read of the streams of a query."""
+        return Arrivals(
+            {name: dict(each) for name, each in feed.arrivals.items() if name in state.graph.streams}
+        )
+
     def _readers(self, stream: str) -> list[str]:
         """The queries that read a stream."""
         return [query.graph.query for query in self.queries if stream in query.graph.streams]
@@ -172,12 +188,12 @@ class LocalRun:
 
 
 def require_static(table: TableDef, rows: pl.DataFrame | None) -> None:
-    """Raises SetupError if a table that queries take as static has changes; None stands for a stream of them."""
+    """Raises DeclarationError if a table that queries take as static has changes; None: a stream of them."""
     if table.changes or (
         rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()
     ):
         return
-    raise SetupError(
+    raise DeclarationError(
         f"table {table.name} changes, but the query was planned for one that does not",
         remedy=f"declare {table.name} with changeTime and changeOp, or give its changes before you ask for the query",
     )

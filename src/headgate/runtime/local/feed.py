@@ -20,17 +20,20 @@ import polars as pl
 from headgate.model.batch import BORN
 from headgate.model.time import BEGINNING, NEVER
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.arrival import Arrival
+from headgate.runtime.lateness import Arrivals
+from headgate.runtime.sources.arrival import Arrival, without_future
 from headgate.runtime.waiting import Waiting
 
 
 @dataclass(frozen=True)
 class FeedStep:
-    """The rows of every stream up to an instant, in order of time, and the rows that came too late."""
+    """The rows of every stream up to an instant, in order of time, and the rows that came too late or too early."""
 
     upto: int
     rows: Mapping[str, pl.DataFrame]
     late: Mapping[str, pl.DataFrame]
+    ahead: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Rows whose time is too far ahead of the wall clock."""
 
 
 @dataclass
@@ -49,8 +52,12 @@ class _StreamState:
 class Feed:
     """Merges the chunks of streams; each stream is read only as far as the slowest of them demands."""
 
-    def __init__(self, streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]) -> None:
+    def __init__(
+        self, streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]], future_us: int | None = None
+    ) -> None:
         self._streams = [_StreamState(stream, chunks, Arrival(stream)) for stream, chunks in streams]
+        self._future_us = future_us
+        self.arrivals = Arrivals()
 
     @property
     def last(self) -> dict[str, int]:
@@ -66,22 +73,24 @@ class Feed:
         """Clock steps until all streams are exhausted; the last one holds everything that was left."""
         done = BEGINNING
         late: dict[str, pl.DataFrame] = {}
+        ahead: dict[str, pl.DataFrame] = {}
         while True:
             behind = [each for each in self._streams if not each.exhausted]
             if not behind:
                 break
             slowest = min(behind, key=lambda each: each.clock)
-            late.update(self._read(slowest, late))
+            self._read(slowest, late, ahead)
             safe = min((each.clock for each in self._streams if not each.exhausted), default=NEVER) - 1
-            if safe > done and safe < NEVER - 1 and (late or self._worth_a_step(safe, slowest.height)):
+            aside = bool(late or ahead)
+            if safe > done and safe < NEVER - 1 and (aside or self._worth_a_step(safe, slowest.height)):
                 rows = self._ready(safe)
-                if late or any(not frame.is_empty() for frame in rows.values()):
-                    yield FeedStep(safe, rows, late)
-                    done, late = safe, {}
+                if aside or any(not frame.is_empty() for frame in rows.values()):
+                    yield FeedStep(safe, rows, late, ahead)
+                    done, late, ahead = safe, {}, {}
         rows = self._ready(NEVER)
         upto = max(self.last.values(), default=done)
-        if late or any(not frame.is_empty() for frame in rows.values()):
-            yield FeedStep(max(upto, done), rows, late)
+        if late or ahead or any(not frame.is_empty() for frame in rows.values()):
+            yield FeedStep(max(upto, done), rows, late, ahead)
 
     def _ready(self, upto: int) -> dict[str, pl.DataFrame]:
         """Every stream's rows up to an instant."""
@@ -100,12 +109,16 @@ class Feed:
                 return True
         return False
 
-    def _read(self, state: _StreamState, late: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        chunk = next(state.chunks, None)
+    def _read(
+        self, state: _StreamState, late: dict[str, pl.DataFrame], ahead: dict[str, pl.DataFrame]
+    ) -> None:
+        """Reads the next chunk of a stream; adds to the rows that come too late or too early."""
+        chunk, name = next(state.chunks, None), state.stream.name
         if chunk is None:
             state.exhausted = True
-            return {}
+            return
         state.height = chunk.height
+        chunk, early = without_future(chunk, state.stream, self._future_us)
         admitted = state.arrival.admit(chunk)
         state.clock = admitted.clock
         if not admitted.rows.is_empty():
@@ -113,13 +126,10 @@ class Feed:
             newest = admitted.rows[BORN].max()
             assert isinstance(newest, int)
             state.last = newest if state.last is None else max(state.last, newest)
-        if admitted.late.is_empty():
-            return {}
-        return _added(late, state.stream.name, admitted.late)
-
-
-def _added(late: Mapping[str, pl.DataFrame], name: str, rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {name: pl.concat([late[name], rows]) if name in late else rows}
+        self.arrivals.note(name, chunk.height, admitted.late_by)
+        for aside, rows in ((late, admitted.late), (ahead, early)):
+            if not rows.is_empty():
+                aside[name] = pl.concat([aside[name], rows]) if name in aside else rows
 
 
 def _take(state: _StreamState, upto: int) -> pl.DataFrame:

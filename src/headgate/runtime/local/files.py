@@ -13,7 +13,8 @@ import pyarrow as pa
 from headgate.model.time import BEGINNING
 from headgate.runtime.growth import with_assumptions
 from headgate.runtime.local.engine import LocalRun, Progress
-from headgate.runtime.output import OutputFolder, arrow_schema, as_declared, to_arrow
+from headgate.runtime.local.output_folder import OutputFolder
+from headgate.runtime.output import arrow_schema, as_declared, to_arrow
 from headgate.runtime.query import QueryState
 from headgate.runtime.sources import FileSource
 
@@ -34,10 +35,12 @@ def run_to_folder(
     overwrite: bool,
     on_progress: Callable[[Progress], None],
     on_metrics: Callable[[Mapping[str, Any]], None] = lambda metrics: None,
+    on_end: Callable[[Mapping[str, Any]], None] = lambda metrics: None,
 ) -> RunSummary:
     """Runs to the end and writes every query's rows and metrics, and late rows, under a folder.
 
-    After each step `on_metrics` is told the metrics of every query.
+    After each step `on_metrics` is told the metrics of every query, and at the end `on_end`; if that raises, nothing
+    is put in its place.
     """
     schemas = {
         query.graph.query: arrow_schema(query.graph.columns, change_log=query.graph.is_change_log)
@@ -46,9 +49,7 @@ def run_to_folder(
     late_schemas = {
         stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams
     }
-    with OutputFolder(folder, overwrite=overwrite) as output:
-        for name, schema in schemas.items():
-            output.declare(name, schema)
+    with OutputFolder(folder, schemas, late_schemas, overwrite=overwrite) as output:
 
         def on_output(query: str, frame: pl.DataFrame) -> None:
             if not frame.is_empty():
@@ -71,6 +72,7 @@ def run_to_folder(
         run.run(on_output, on_late, after_step)
         measure()
         for name, found in metrics.items():
+            on_end(found)
             output.write_json(name, "metrics.json", found)
     return RunSummary(metrics, sum(source.rejected_rows for source in sources))
 

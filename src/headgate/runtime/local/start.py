@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError
 from headgate.optimize.optimize import Optimized
 from headgate.physical.edges import Strategy
 from headgate.physical.lower import lower
@@ -49,6 +49,7 @@ def prepare(
     policy: RejectPolicy,
     given: Mapping[str, pl.DataFrame],
     drain: bool = True,
+    future_us: int | None = None,
 ) -> tuple[LocalRun, list[FileSource]]:
     """A run over all inputs of the queries: rows given in memory, everything else from files."""
     streams: list[tuple[StreamDef, Iterator[pl.DataFrame]]] = []
@@ -73,12 +74,13 @@ def prepare(
             rows, read = read_table(table, base, rows_per_chunk=batch_rows, on_bad_row=policy)
             sources += read
             tables[table.name] = rows
-    return LocalRun(queries, streams, tables, Stop.DRAINED if drain else Stop.CERTAIN), sources
+    stop = Stop.DRAINED if drain else Stop.CERTAIN
+    return LocalRun(queries, streams, tables, stop, future_us), sources
 
 
 def require_time(stream: StreamDef) -> None:
     if stream.time is None:
-        raise SetupError(
+        raise DeclarationError(
             f"stream {stream.name} has no event time",
             remedy=f"add TIMESTAMP BY column to CREATE STREAM {stream.name}",
         )

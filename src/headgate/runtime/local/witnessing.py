@@ -35,7 +35,7 @@ from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop, static_table
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.start import runnable, used_streams, used_tables
-from headgate.runtime.output import safe_name
+from headgate.runtime.output import escaped_name
 from headgate.runtime.query import Metrics
 from headgate.safety.adversary import Adversary, Values
 from headgate.safety.stuck_rows import value_of
@@ -91,7 +91,7 @@ class Shown:
             folder.mkdir(parents=True, exist_ok=True)
             for stream, frame in self.frames.items():
                 kind = "parquet" if stream in self.parquet else "csv"
-                path = folder / f"{safe_name(stream)}.{kind}"
+                path = folder / f"{escaped_name(stream)}.{kind}"
                 frame.write_parquet(path) if kind == "parquet" else frame.write_csv(path)
                 written.append(path)
         except OSError as error:

@@ -70,6 +70,7 @@ class LocalWorkspace:
         strategy: Strategy = "UPA",
         policy: RejectPolicy | None = None,
         drain: bool = True,
+        future_us: int | None = None,
     ) -> tuple[LocalRun, list[FileSource]]:
         """A local run of the queries; RefusedError if one is not proven bounded."""
         ready = [
@@ -84,6 +85,7 @@ class LocalWorkspace:
             policy=policy or RejectPolicy.stop(),
             given=self.rows,
             drain=drain,
+            future_us=future_us,
         )
 
     def run(

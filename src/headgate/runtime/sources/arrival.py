@@ -11,7 +11,8 @@ slack 3       row      instant    clock before it    clock after it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import time_ns
 
 import polars as pl
 
@@ -31,6 +32,8 @@ class Admitted:
     rows: pl.DataFrame
     late: pl.DataFrame
     clock: int
+    late_by: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.Int64))
+    """By how many microseconds the late rows are."""
 
 
 @dataclass
@@ -81,9 +84,22 @@ class Arrival:
         instants = timed[BORN]
         earlier = int(instants[0]) if self.state.latest is None else self.state.latest
         latest = instants.cum_max().clip(lower_bound=earlier)
-        late = latest.shift(1, fill_value=earlier) - instants > self._slack
+        behind = latest.shift(1, fill_value=earlier) - instants
+        late = behind > self._slack
         self.state.latest = int(latest[-1])
         self.state.rows += timed.height
         if not late.any():
             return Admitted(timed, timed.clear(), self.clock)
-        return Admitted(timed.filter(~late), timed.filter(late), self.clock)
+        return Admitted(timed.filter(~late), timed.filter(late), self.clock, behind.filter(late))
+
+
+def without_future(
+    rows: pl.DataFrame, stream: StreamDef, limit: int | None, now: pl.Series | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows that are not too far ahead of the wall clock, and those that are; `now`: the clock for each row."""
+    if limit is None:
+        return rows, rows.clear()
+    assert stream.time is not None
+    clock = time_ns() // 1_000 if now is None else now.dt.epoch("us")
+    ahead = (rows[stream.time].dt.epoch("us") > clock + limit).fill_null(value=False)
+    return rows.filter(~ahead), rows.filter(ahead)

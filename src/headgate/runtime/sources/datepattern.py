@@ -102,6 +102,6 @@ def _fraction(point: str, digits: int, pattern: str) -> str:
 
 def _unsupported(pattern: str) -> UnsupportedError:
     return UnsupportedError(
-        f"the date pattern '{pattern}' is not supported in the local engine",
+        f"the date pattern '{pattern}' is not supported",
         remedy="write years to seconds and zones in digits, as in yyyy-MM-dd HH:mm:ss[.SSSSSS][XXX]",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headgate.model.errors import DeclarationError, SetupError, UnsupportedError
+from headgate.model.errors import DeclarationError, UnsupportedError
 from headgate.model.suggest import did_you_mean
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.datepattern import strftime_patterns
@@ -16,11 +16,14 @@ _PACING = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 
 _EVERYWHERE = ("path", "recursiveFileLookup", *_PACING)
 _IN_TEXT = ("timestampFormat", "dateFormat", "encoding", "charset", "mode", "multiLine")
-_KNOWN: Mapping[str, tuple[str, ...]] = {
+KNOWN_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "parquet": _EVERYWHERE,
     "json": (*_EVERYWHERE, *_IN_TEXT),
     "csv": (*_EVERYWHERE, *_IN_TEXT, "header", "sep", "delimiter", "quote", "escape", "nullValue"),
 }
+"""The options of each format of files, as Spark spells them; docs/sources.md says what they mean."""
+
+FILE_FORMATS = tuple(KNOWN_OPTIONS)
 _SPARK_ONLY = "the local engine reads files (parquet, csv, json); run other sources on Spark"
 
 
@@ -50,14 +53,14 @@ class FileOptions:
 
 
 def read_options(definition: StreamDef | TableDef) -> FileOptions:
-    """The options of a stream's or table's source; raises on what the local engine does not know or cannot do."""
+    """The options of a stream's or table's source; raises on what is not known or cannot be done."""
     source = definition.source
     if source is None:
-        raise SetupError(
+        raise DeclarationError(
             f"{definition.name} has no source to read rows from",
             remedy="add USING parquet OPTIONS (path '…') to its declaration, or hand its rows over in memory",
         )
-    if source.format not in _KNOWN:
+    if source.format not in KNOWN_OPTIONS:
         raise UnsupportedError(f"{definition.name} reads from {source.format}", remedy=_SPARK_ONLY)
     options = _Options(
         definition.name, source.format, _spelled(definition.name, source.format, source.options)
@@ -84,13 +87,13 @@ def read_options(definition: StreamDef | TableDef) -> FileOptions:
 
 def _spelled(name: str, format: str, given: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Options by the spelling that Spark documents; raises on one that is unknown or comes twice."""
-    known = {each.casefold(): each for each in _KNOWN[format]}
+    known = {each.casefold(): each for each in KNOWN_OPTIONS[format]}
     options: dict[str, str] = {}
     for key, value in given:
         spelling = known.get(key.casefold())
         if spelling is None:
             raise DeclarationError(
-                f"{name}: {format} files have no option {key} in the local engine",
+                f"{name}: {format} files have no option {key}",
                 remedy=did_you_mean(key, known.values()),
             )
         if spelling in options:
@@ -113,7 +116,7 @@ class _Options:
         value = self.get(key)
         if value is not None and value.casefold() not in allowed:
             raise UnsupportedError(
-                f"{self.name}: {key} '{value}' is not supported for {self.format} files in the local engine",
+                f"{self.name}: {key} '{value}' is not supported for {self.format} files",
                 remedy=remedy,
             )
 

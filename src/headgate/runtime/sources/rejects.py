@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from headgate.model.errors import DataError, HeadgateError, SetupError
+from headgate.model.errors import DataError, HeadgateError, InputError
+from headgate.runtime.disk import disk_full, is_full
 from headgate.runtime.owner import MARK
 
 LONGEST_SHOWN = 80
@@ -109,7 +110,7 @@ class RejectState:
         except OSError as error:
             raise unwritable(target, error) from error
         if used:
-            raise SetupError(
+            raise InputError(
                 f"{target} has rejects of an earlier run",
                 remedy="name another folder for rejects, or empty this one",
             )
@@ -147,8 +148,11 @@ class RejectState:
             raise unwritable(folder, error) from error
 
 
-def unwritable(folder: Path, error: OSError) -> SetupError:
-    return SetupError(
+def unwritable(folder: Path, error: OSError) -> HeadgateError:
+    """What to say when bad rows cannot be set aside."""
+    if is_full(error):
+        return disk_full(folder)
+    return InputError(
         f"cannot write rejects to {folder}: {error.strerror or error}",
         remedy="check the folder's permissions",
     )

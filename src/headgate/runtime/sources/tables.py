@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.engine import static_table
 from headgate.runtime.sources.changes import change_stream, dated
@@ -33,6 +33,6 @@ def read_table(
     )
     found = list(source.chunks())
     if not found:
-        raise SetupError(f"table {table.name} has no rows and no schema to read")
+        raise DeclarationError(f"table {table.name} has no rows and no schema to read")
     rows = pl.concat(found)
     return static_table(rows) if changes is None else dated(rows, changes), [source]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from headgate.model.errors import HeadgateError, SetupError
+from headgate.model.errors import HeadgateError, InputError
 from headgate.runtime.owner import MARK, mark, owner_of
 from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, folder_name, unwritable
 
@@ -94,10 +94,10 @@ class Aside:
         return Gathered(self.policy, name, target=target, run=self.run)
 
     def check(self) -> None:
-        """Raises SetupError where bad rows of another run would be mixed with those of this one."""
+        """Raises InputError where bad rows of another run would be mixed with those of this one."""
         for place, used in self._used():
             if _streamed(used) and (self.run is None or owner_of(place) != self.run):
-                raise SetupError(
+                raise InputError(
                     f"{place} has rejects of an earlier run",
                     remedy="name another folder for rejects, or empty this one",
                 )

@@ -4,18 +4,52 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from uuid import uuid4
 
 from headgate.model.errors import InputError, SetupError
+from headgate.runtime.disk import writing
+from headgate.runtime.locks import Lock
 from headgate.runtime.spark.stage import FORMAT, Stage
 
 _NAME = "query.json"
 _MOST_LINES = 12
 _MOST_LETTERS = 300
 _BEFORE = 60
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Within it, a checkpoint is used by nobody else; InputError if another run uses it."""
+    with writing(folder, "--checkpoint"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = Lock(folder)
+        free = lock.take()
+    if free is False:
+        raise in_use(folder)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def require_free(folder: Path) -> None:
+    """Raises InputError if a run of the command line uses a checkpoint now."""
+    if folder.is_dir():
+        with held(folder):
+            pass
+
+
+def in_use(folder: Path | str) -> InputError:
+    """What to say when two runs would use one checkpoint."""
+    return InputError(
+        f"another run is using the checkpoint {folder}",
+        remedy="stop that run or wait for its end, or choose another --checkpoint",
+    )
 
 
 @dataclass(frozen=True)
@@ -53,11 +87,11 @@ class Claim:
 
 
 def claim(folder: Path | None, stage: Stage) -> Claim:
-    """Whether a query may use a checkpoint, and as which run. SetupError if it belongs to another form of it."""
+    """Whether a query may use a checkpoint, and as which run. InputError if it belongs to another form of it."""
     path = None if folder is None else folder / "headgate" / _NAME
     if folder is None or path is None or not path.exists():
         if folder is not None and (folder / "offsets").exists():
-            raise SetupError(
+            raise InputError(
                 f"{folder} is a checkpoint, but not one of Headgate's", remedy="choose another --checkpoint"
             )
         return Claim(folder, stage, uuid4().hex, fresh=True)
@@ -70,12 +104,12 @@ def claim(folder: Path | None, stage: Stage) -> Claim:
             f"{path} cannot be read: {error}", remedy="restore the checkpoint, or choose another"
         ) from error
     if written != FORMAT:
-        raise SetupError(
+        raise InputError(
             f"the state in {folder} has format {written}; this version reads format {FORMAT}",
             remedy="continue with the version that wrote it, or choose another --checkpoint",
         )
     if lines != stage.description():
-        raise SetupError(
+        raise InputError(
             f"the checkpoint {folder} belongs to another form of query {stage.graph.query}:\n"
             + "\n".join(_difference(lines, stage.description())),
             remedy="run the query as it was, or choose another --checkpoint",

@@ -16,19 +16,40 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.model.errors import DataError, HeadgateError, InputError, SetupError
+from headgate.model.errors import (
+    DataError,
+    DeclarationError,
+    HeadgateError,
+    InputError,
+    MeaninglessError,
+    NameResolutionError,
+    SetupError,
+    TypeMismatchError,
+    UnsupportedError,
+)
+from headgate.runtime.disk import disk_full
 from headgate.runtime.spark.loopback import loopback
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PACKAGES = ("pyspark", "google.protobuf", "pandas")
-_OURS = re.compile(r"error\[(HG\d+)\]: (?P<cause>[^\n]*)(?:\n  help: (?P<remedy>[^\n]*))?")
+_OURS = re.compile(
+    r"error\[(HG\d+)\]: (?P<cause>[^\n]*(?:\n  [-+] [^\n]*)*)(?:\n  help: (?P<remedy>[^\n]*))?"
+)
 _FULL = os.strerror(errno.ENOSPC)
 _CLASSES: dict[str, type[HeadgateError]] = {
-    "HG001": InputError,
-    "HG501": DataError,
-    "HG601": SetupError,
+    each.code: each
+    for each in (
+        InputError,
+        UnsupportedError,
+        NameResolutionError,
+        TypeMismatchError,
+        DeclarationError,
+        MeaninglessError,
+        DataError,
+        SetupError,
+    )
 }
 
 
@@ -190,15 +211,6 @@ def translated(error: BaseException) -> HeadgateError | None:
         return disk_full() if _FULL in text else None
     kind = _CLASSES.get(found[1], SetupError)
     return kind(found["cause"], remedy=found["remedy"])
-
-
-def disk_full(where: Path | None = None) -> SetupError:
-    """What to say when a write found no room."""
-    place = "its checkpoint, its output or Spark's scratch folder" if where is None else str(where)
-    return SetupError(
-        f"there is no space left for {place}",
-        remedy="make room and run it again: a run with --checkpoint goes on",
-    )
 
 
 def first_line(error: BaseException) -> str:

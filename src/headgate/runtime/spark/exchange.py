@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from headgate.model.time import BEGINNING
 from headgate.runtime.spark.compact import decode, encode
@@ -30,9 +31,9 @@ RELAY = -3
 
 @dataclass
 class Outcome:
-    """What a shard says about a micro-batch: to the sink, and to shards of the next stage."""
+    """What a shard says about a micro-batch: to the sink, made when it is asked for, and to the next stage."""
 
-    replies: list[Reply] = field(default_factory=list)
+    replies: Iterator[Reply] = field(default_factory=lambda: iter(()))
     sent: list[tuple[int, Message]] = field(default_factory=list)
 
 
@@ -46,8 +47,8 @@ def advance(
         state = _receive(stage, shard, state, messages, answer)
     else:
         state = advance_streams(stage, shard, state, messages, now_ms, answer)
-    outcome = Outcome(replies_of(stage, answer))
-    outcome.replies += [_relayed(each) for each in messages if each.feed == RELAY]
+    relayed = [_relayed(each) for each in messages if each.feed == RELAY]
+    outcome = Outcome(chain(replies_of(stage, answer), relayed))
     if stage.onward is not None:
         outcome.sent += _sent(stage, shard, state, answer)
     return state, outcome

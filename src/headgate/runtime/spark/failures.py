@@ -13,12 +13,17 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError, SetupError
 from headgate.runtime.spark.cluster import first_line, translated
 
 _UNREACHED = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)
 # What queries fail with while Java, which was told to end, shuts Spark down.
 _SHUT_DOWN = ("SparkContext was shut down", "stopped SparkContext", "SparkContext has been shutdown")
+
+
+# What Spark notices when two processes go on from one checkpoint.
+_SHARED = ("CONCURRENT_STREAM_LOG_UPDATE", "CONCURRENT_QUERY", "Multiple streaming jobs detected")
+_LONGEST = 600
 
 
 class SparkEndedError(SetupError):
@@ -41,10 +46,15 @@ def in_our_words(failed: str, remedy: str | None = None) -> Iterator[None]:
         ours = None if text is None else translated(error)
         if ours is not None:
             raise ours from None
+        if text is not None and any(each in text for each in _SHARED):
+            raise InputError(
+                "another run is using the checkpoint of this query",
+                remedy="stop that run or wait for its end, or choose another checkpoint",
+            ) from error
         if text is None or any(each in text for each in _SHUT_DOWN):
             raise SparkEndedError from error
         if isinstance(error, PySparkException | Py4JJavaError):
-            raise SetupError(f"{failed}: {_java_says(error)}", remedy=remedy) from error
+            raise SetupError(f"{failed}: {cause_of(error)}", remedy=remedy) from error
         if isinstance(error, _UNREACHED) or _java_has_ended():
             raise SparkEndedError from error
         raise
@@ -57,12 +67,23 @@ def _text(error: BaseException) -> str | None:
     return None
 
 
-def _java_says(error: BaseException) -> str:
-    """The first line of a failure; what py4j says comes before that of a failure in Java."""
-    if not isinstance(error, Py4JJavaError):
-        return first_line(error)
-    lines = [line.removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    return lines[min(1, len(lines) - 1)][:300]
+def cause_of(error: BaseException) -> str:
+    """What a failure comes from, in one line: how a trace of Python ends, or Java's innermost cause, or what it says.
+
+    What Spark says first names jobs, stages and tasks, and ends before the reason.
+    """
+    text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+    _, found, trace = text.rpartition("Traceback (most recent call last):")
+    lines = [line.rstrip() for line in trace.splitlines() if line.strip()]
+    if found:
+        said = next((line for line in lines if not line[0].isspace()), "")
+    else:
+        causes = [line.partition("Caused by: ")[2] for line in lines if "Caused by: " in line]
+        # What py4j says comes before that of a failure in Java.
+        first = lines[min(1, len(lines) - 1)] if isinstance(error, Py4JJavaError) and lines else ""
+        said = causes[-1] if causes else first.removeprefix(": ")
+    said = said.strip() or first_line(error)
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
 
 
 def _java_has_ended() -> bool:

@@ -33,15 +33,14 @@ from pyspark.sql import DataFrame
 
 from headgate.model.errors import InputError
 from headgate.runtime.growth import with_assumptions
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.output import (
-    LATE,
     arrow_schema,
     as_declared,
     check_free,
     clear,
     late_folder,
     late_parts,
-    move,
     output_places,
     safe_name,
 )
@@ -229,17 +228,10 @@ class QueryFolder:
         noted = with_assumptions(found, before, self.stage.graph)
         return {**noted, "batches": batch + 1, "rejected_rows": self.aside.count()}
 
-
-def publish(staging: Path, output: Path, *, overwrite: bool) -> None:
-    """Puts all folders of a finished run in their places."""
-    queries = [each.name for each in staging.iterdir() if each.name != LATE]
-    for query in queries:
-        check_free(output, query, overwrite=overwrite)
-    for query in queries:
-        clear(output, query)
-        shutil.rmtree(staging / query / ".batches", ignore_errors=True)
-        (staging / query / MARK).unlink(missing_ok=True)
-        move(staging, output, query)
+    def strip(self) -> None:
+        """Takes away what only a run that goes on needs: nothing can go on from this one."""
+        shutil.rmtree(self.notes, ignore_errors=True)
+        (self.folder / MARK).unlink(missing_ok=True)
 
 
 def summed(
@@ -265,6 +257,7 @@ def summed(
         "waiting_rows",
     ):
         total[name] = sum(each[name] for each in reports)
+    total["streams"] = Arrivals.together(each["streams"] for each in reports)
     total["steps"] = max((each["steps"] for each in reports), default=0)
     total["clock"] = min((each["clock"] for each in reports if each["clock"] is not None), default=None)
     # Shards need not have theirs at one moment, so this is the most that there can have been.

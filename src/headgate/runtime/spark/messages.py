@@ -24,11 +24,11 @@ TO_SHARD = pa.schema(
         ("high", pa.int64()),
         ("blob", pa.binary()),
         ("late", pa.binary()),
-        ("future", pa.int64()),
+        ("read", pa.int64()),
     ]
 )
 TO_SHARD_DDL = (
-    "shard int, feed int, part int, seq int, low long, high long, blob binary, late binary, future long"
+    "shard int, feed int, part int, seq int, low long, high long, blob binary, late binary, read long"
 )
 FROM_SHARD_DDL = "kind string, name string, rows long, blob binary"
 """kind: `rows` of the query's output, `late` rows of the stream `name`, or `metrics` as JSON."""
@@ -39,7 +39,8 @@ class Message:
     """A piece of a stream for one shard: its rows there, if any, and the piece's instants over all shards.
 
     Pieces of a stream are ordered by the partition and by the place in it from which they come. `late` are rows that
-    were behind their own partition's clock already, `future` how many of those were ahead of it.
+    were behind their own partition's clock already, by as much as they say, or too far ahead of the wall clock.
+    `read` is how many rows the piece had but for those ahead.
     """
 
     feed: int
@@ -49,7 +50,7 @@ class Message:
     high: int | None
     blob: bytes | None
     late: bytes | None = None
-    future: int = 0
+    read: int = 0
 
     def columns(self) -> dict[str, Any]:
         """The message as columns of a Spark row."""
@@ -124,5 +125,5 @@ def message_of(row: Any) -> Message:
         None if row.high == _NONE else int(row.high),
         None if row.blob is None else bytes(row.blob),
         None if row.late is None else bytes(row.late),
-        int(row.future),
+        int(row.read),
     )

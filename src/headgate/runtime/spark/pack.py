@@ -11,8 +11,9 @@ import pyarrow as pa
 from headgate.kernels.expressions import keep_rows, polars_type
 from headgate.model.batch import BORN
 from headgate.plan.catalog import StreamDef
+from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.sources.arrival import Arrival
+from headgate.runtime.sources.arrival import Arrival, without_future
 from headgate.runtime.spark.compact import encode
 from headgate.runtime.spark.messages import END, Message
 from headgate.runtime.spark.placing import placed
@@ -37,38 +38,35 @@ class Packer:
         arrival = Arrival(self.stream)
         for seq, frame in enumerate(_pieces(batches)):
             rows, ahead = self._without_future(frame)
+            ahead = ahead.with_columns(pl.lit(None, dtype=pl.Int64).alias(LATE_BY))
             if self.stage.clock.ordered:
                 admitted = arrival.admit(rows)
-                yield self._split(admitted.rows, admitted.late.drop(BORN), ahead, part, seq)
+                late = admitted.late.drop(BORN).with_columns(admitted.late_by.alias(LATE_BY))
+                yield self._split(admitted.rows, pl.concat([late, ahead]), rows.height, part, seq)
             else:
                 # Late by the micro-batches before, which the shard knows.
-                yield self._split(arrival.timed(rows), ahead.clear(), ahead, part, seq)
+                yield self._split(arrival.timed(rows), ahead, rows.height, part, seq)
 
     def _without_future(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The rows that are not from the far future, and those that are, in the declared types."""
-        rows = frame_of(frame, self.stream.columns)
-        limit = self.stage.clock.future_us
-        if limit is None:
-            return rows, rows.clear()
-        assert self.stream.time is not None
-        ahead = rows[self.stream.time].dt.epoch("us") > frame[NOW].dt.epoch("us") + limit
-        return rows.filter(~ahead.fill_null(value=False)), rows.filter(ahead.fill_null(value=False))
+        rows, limit = frame_of(frame, self.stream.columns), self.stage.clock.future_us
+        return without_future(rows, self.stream, limit, None if limit is None else frame[NOW])
 
     def _split(
-        self, rows: pl.DataFrame, late: pl.DataFrame, ahead: pl.DataFrame, part: int, seq: int
+        self, rows: pl.DataFrame, aside: pl.DataFrame, read: int, part: int, seq: int
     ) -> list[tuple[int, Message]]:
+        """The messages of a piece; `aside` are rows that are late by so much, or too early."""
         low, high = (None, None) if rows.is_empty() else (rows[BORN].min(), rows[BORN].max())
         assert low is None or isinstance(low, int)
         assert high is None or isinstance(high, int)
-        aside = pl.concat([late, ahead])
         messages: list[tuple[int, Message]] = []
         feeds = self.stage.feeds_of(self.stream.name)
         for feed in feeds:
             blobs = self._by_shard(feed, rows)
             for shard in range(self.stage.shards):
                 message = Message(feed, part, seq, low, high, blobs.get(shard))
-                if shard == 0 and feed == feeds[0] and aside.height:
-                    message = replace(message, late=encode(aside), future=ahead.height)
+                if shard == 0 and feed == feeds[0]:
+                    message = replace(message, late=encode(aside) if aside.height else None, read=read)
                 messages.append((shard, message))
         return messages
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def _answer(
         self, key: Any, rows: Iterator[Any], timers: Any
-    ) -> tuple[Stage, list[Reply], list[tuple[int, Message]]]:
+    ) -> tuple[Stage, Iterator[Reply], list[tuple[int, Message]]]:
         """The stage, what the shard says to the sink, and what it says to shards of the next stage."""
         from pyspark import SparkFiles
 
@@ -102,7 +103,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             "save": perf_counter() - advanced,
         }
         report = metrics_report(stage, shard, following, before, saved, times)
-        return stage, [*outcome.replies, report], outcome.sent
+        return stage, chain(outcome.replies, [report]), outcome.sent
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -138,7 +139,6 @@ def metrics_report(
         "clock": clock_of(state),
         "waiting_rows": sum(each.rows for each in state.waiting),
         "waiting_bytes": sum(each.nbytes for each in state.waiting),
-        "future_rows": state.future_rows,
         "ended": state.ended,
         "batch": {
             "cached": before.found != "store",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -12,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
 from typing import Any
-from uuid import uuid4
 
 import polars as pl
 from pyspark.sql import SparkSession
@@ -23,10 +20,11 @@ from headgate.physical.edges import Strategy
 from headgate.physical.stages import cut, ways
 from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.disk import disk_full, is_full
+from headgate.runtime.lateness import require_few
 from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
 from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
-from headgate.runtime.output import check_free
 from headgate.runtime.sinks.address import Sink, sink_at
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, change_stream
@@ -34,17 +32,17 @@ from headgate.runtime.sources.tables import read_table
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.changes import with_changes
-from headgate.runtime.spark.checkpoint import claim
-from headgate.runtime.spark.cluster import cores, disk_full
+from headgate.runtime.spark.checkpoint import claim, held
+from headgate.runtime.spark.cluster import cores
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.failures import even_if_gone, in_our_words
 from headgate.runtime.spark.folder import QueryFolder
-from headgate.runtime.spark.folder import publish as publish_folder
 from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
 from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.spark.units import batches_of, units_of
+from headgate.runtime.staging import Staging, staging
 
 BatchReport = Callable[[Mapping[str, Any]], None]
 
@@ -66,6 +64,8 @@ class SparkOptions:
     """Whether the clock runs on after the last row; None: if all streams are files, which have an end."""
     idle_ms: int | None = None
     future_us: int | None = None
+    max_late: float | None = None
+    """A stream of whose rows a larger share comes late stops the query."""
     ordered: bool = True
     rejects: str | None = None
     """A folder for bad rows; without one, the first of them stops the query."""
@@ -158,7 +158,7 @@ def run_to_folder(
 ) -> RunSummary:
     """Runs queries over all that there is of their input, one after the other; what they say goes to a folder."""
     metrics: dict[str, dict[str, Any]] = {}
-    with _runs(spark, queries, base, options, place) as runs:
+    with _runs(spark, queries, base, options, place) as (runs, staged):
         for run in runs:
             for stream in run.stage.streams:
                 _require_end(stream)
@@ -169,9 +169,9 @@ def run_to_folder(
             if drain and not only_files:
                 run.log.add([], end=True)
                 run.through(spark)
-            metrics[run.stage.graph.query] = run.folder.finish()
-        if place.checkpoint is None:
-            publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
+            metrics[run.stage.graph.query] = found = run.folder.finish()
+            require_few(found, options.max_late, ended=True)
+        _publish(runs, staged)
     return RunSummary(metrics, _rejected(metrics))
 
 
@@ -186,7 +186,7 @@ def follow(
     every_s: float = 1.0,
 ) -> RunSummary:
     """Runs queries side by side over their files and those that come, until `is_over` or one of them fails."""
-    with _runs(spark, queries, base, options, place) as runs, ExitStack() as stack:
+    with _runs(spark, queries, base, options, place) as (runs, staged), ExitStack() as stack:
         for run in runs:
             run.read_on(options, end=False, moving=True)
             stack.push(run.ended)
@@ -201,8 +201,7 @@ def follow(
             sleep(every_s)
         stack.close()
         metrics = {run.stage.graph.query: run.folder.finish() for run in runs}
-        if place.checkpoint is None:
-            publish_folder(runs[0].folder.root, place.output, overwrite=place.overwrite)
+        _publish(runs, staged)
         return RunSummary(metrics, _rejected(metrics))
 
 
@@ -226,6 +225,7 @@ class _Run:
     """Spark's, once it is started."""
     trigger: Mapping[str, Any] = field(default_factory=dict)
     failures: int = 0
+    max_late: float | None = None
 
     @property
     def files(self) -> list[StreamDef]:
@@ -237,7 +237,7 @@ class _Run:
         try:
             self._read_on(options, end=end, moving=moving)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if not is_full(error):
                 raise
             raise disk_full(self.checkpoint) from error
 
@@ -286,6 +286,7 @@ class _Run:
         try:
             wait(self.handle)
         except SetupError as error:
+            require_few(self.folder.last_metrics(), self.max_late)
             self.failures += 1
             if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
                 raise
@@ -313,10 +314,11 @@ def _runs(
     base: Path,
     options: SparkOptions,
     place: Place,
-) -> Iterator[list[_Run]]:
+) -> Iterator[tuple[list[_Run], Staging | None]]:
     """The queries with their folders and checkpoints, none of them started.
 
     A run that nothing can go on from writes beside the final place; what it leaves if it fails is thrown away.
+    A checkpoint is this run's alone until the block ends.
     """
     tasks = cores(spark)
     if place.checkpoint is None and not str(spark.sparkContext.master).startswith("local"):
@@ -325,33 +327,46 @@ def _runs(
         )
     stages = stages_of(queries, options, shards=options.shards or tasks, base=base)
     reported: set[str] = set()
+
+    def on_batch(metrics: Mapping[str, Any]) -> None:
+        place.on_batch(metrics)
+        require_few(metrics, options.max_late)
+
     with in_our_words("Spark cannot run the queries"), ExitStack() as stack:
-        root, output = place.checkpoint, place.output
+        root, output, staged = place.checkpoint, place.output, None
         if root is None:
-            for stage in stages:
-                check_free(output, stage.graph.query, overwrite=place.overwrite)
+            names = [stage.graph.query for stage in stages]
+            staged = stack.enter_context(staging(output, names, overwrite=place.overwrite))
             root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
-            output = place.output / f".staging-{uuid4().hex}"
-            stack.callback(shutil.rmtree, output, ignore_errors=True)
+            output = staged.folder
         runs = []
         listener = stack.enter_context(listening(spark))
         for stage in stages:
             checkpoint = root / stage.graph.query
+            stack.enter_context(held(checkpoint))
             claimed = claim(checkpoint, stage)
             inputs = {*(each.name for each in stage.streams), *stage.tables}
             aside = Aside(options.rejects, frozenset(inputs - reported), claimed.run)
             reported |= aside.names
             progress = listener.of(query_name(stage))
-            folder = QueryFolder(output, stage, claimed, place.on_batch, aside, progress)
+            folder = QueryFolder(output, stage, claimed, on_batch, aside, progress)
             folder.check(overwrite=place.overwrite)
             files = [each for each in stage.streams if is_file(each)]
             log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
             sink = None if place.to is None else sink_at(place.to, stage.graph.query)
             sink = sink.beside(checkpoint) if isinstance(sink, KafkaTopic) else sink
-            runs.append(_Run(stage, base, checkpoint, log, folder, sink))
+            runs.append(_Run(stage, base, checkpoint, log, folder, sink, max_late=options.max_late))
         for run in runs:
             run.folder.take()
-        yield runs
+        yield runs, staged
+
+
+def _publish(runs: Sequence[_Run], staged: Staging | None) -> None:
+    """Puts the results of a finished run in place, if they are not there already."""
+    if staged is not None:
+        for run in runs:
+            run.folder.strip()
+        staged.publish()
 
 
 def start_query(

@@ -12,17 +12,19 @@ slack 0         clock of bids 19, of items 17: both shards answer up to 16, the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
+from headgate.kernels.pieces import Pieces
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.horizon import EPOCH, horizon, is_timeless
+from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.sources.changes import signed
@@ -66,7 +68,6 @@ class ShardState:
     """By stream, or by number of the sender."""
     earliest: int | None = None
     """The first instant on any stream, until the clock has passed it."""
-    future_rows: int = 0
     ended: bool = False
 
     @staticmethod
@@ -99,7 +100,6 @@ class ShardState:
             "closed": [each.version for each in self.closed],
             "clocks": {name: asdict(clock) for name, clock in self.clocks.items()},
             "earliest": self.earliest,
-            "future_rows": self.future_rows,
             "ended": self.ended,
         }
 
@@ -108,7 +108,8 @@ class ShardState:
         """The state that had these facts and chunks."""
         query = QueryState(stage.graph)
         query.clock, query.start = facts["clock"], facts["start"]
-        query.metrics = Metrics(**facts["metrics"])
+        # Checkpoints of older versions have the rows from the future beside the other metrics.
+        query.metrics = Metrics(**{"future_rows": facts.get("future_rows", 0), **facts["metrics"]})
         for number, step in enumerate(stage.graph.steps):
             if isinstance(step, KernelStep):
                 query.states[number] = step.kernel.restore(under(chunks, f"{number}/"))
@@ -122,16 +123,14 @@ class ShardState:
             for number, version in enumerate(facts["closed"])
         )
         clocks = {name: StreamClock(**each) for name, each in facts["clocks"].items()}
-        return ShardState(
-            query, waiting, closed, clocks, facts["earliest"], facts["future_rows"], facts["ended"]
-        )
+        return ShardState(query, waiting, closed, clocks, facts["earliest"], facts["ended"])
 
 
 @dataclass
 class Answer:
     """What a shard says about a micro-batch, gathered piece by piece."""
 
-    rows: list[pl.DataFrame] = field(default_factory=list)
+    rows: list[Pieces] = field(default_factory=list)
     late: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     exported: list[list[Batch]] = field(default_factory=list)
     """For the next stage: by clock step and by feed there."""
@@ -181,7 +180,7 @@ def _arrive(
     first = stage.feeds_of(stream)[0]
     waiting = list(state.waiting)
     latest, before = clock.latest, clock.latest
-    metrics, future = state.query.metrics, state.future_rows
+    metrics = state.query.metrics
     seen = clock.seen
     for place in sorted({(each.part, each.seq) for each in messages}):
         reference = latest if stage.clock.ordered else before
@@ -193,9 +192,12 @@ def _arrive(
             counts = message.feed == first and stage.is_primary(message.feed, shard)
             if message.late is not None:
                 aside = decode(message.late)
-                answer.set_aside(stream, aside)
-                metrics.late_rows += aside.height - message.future
-                future += message.future
+                late_by = aside[LATE_BY]
+                answer.set_aside(stream, aside.drop(LATE_BY))
+                metrics.late_rows += aside.height - late_by.null_count()
+                metrics.future_rows += late_by.null_count()
+                metrics.streams.note(stream, 0, late_by.drop_nulls())
+            metrics.streams.note(stream, message.read)
             if message.low is None or message.high is None:
                 continue
             if message.blob is not None:
@@ -206,6 +208,7 @@ def _arrive(
                     if counts:
                         answer.set_aside(stream, late.drop(BORN))
                         metrics.late_rows += late.height
+                        metrics.streams.note(stream, 0, bound + definition.slack - late[BORN])
                 waiting[message.feed] = waiting[message.feed].adding(frame)
             if message.high >= bound and stage.begins(stream):
                 opening = max(message.low, bound)
@@ -218,7 +221,6 @@ def _arrive(
         waiting=tuple(waiting),
         clocks={**state.clocks, stream: StreamClock(latest, seen)},
         earliest=earliest,
-        future_rows=future,
     )
 
 
@@ -296,7 +298,7 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
         counted += changes.height * _readers(stage, name) if shard == 0 else 0
     before = query.metrics.rows_in
     if stage.onward is None:
-        answer.rows.append(query.advance(rows, upto))
+        answer.rows.append(query.answer(rows, upto))
     else:
         answer.exported.append(query.export(rows, upto, stage.exports))
     query.metrics.rows_in = before + counted
@@ -320,20 +322,18 @@ def _readers(stage: Stage, relation: str) -> int:
     return sum(isinstance(step, SourceStep) and step.relation == relation for step in stage.graph.steps)
 
 
-def replies_of(stage: Stage, answer: Answer) -> list[Reply]:
-    """A shard's answer as replies."""
+def replies_of(stage: Stage, answer: Answer) -> Iterator[Reply]:
+    """A shard's answer as replies, each made when it is asked for."""
     graph = stage.graph
     schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
-    replies = [
-        Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
-        for frame in answer.rows
-        if frame.height
-        for piece in frame.iter_slices(_ROWS_PER_REPLY)
-    ]
+    for pieces in answer.rows:
+        for frame in pieces.frames:
+            for piece in frame.iter_slices(_ROWS_PER_REPLY):
+                if piece.height:
+                    yield Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
     for stream, frames in answer.late.items():
         late = pl.concat(frames)
-        replies.append(Reply("late", stream, late.height, encode(late)))
-    return replies
+        yield Reply("late", stream, late.height, encode(late))
 
 
 def clock_of(state: ShardState) -> int | None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import InputError, SetupError
 from headgate.runtime.spark.compact import decode, encode
 from headgate.runtime.spark.nearby import Nearby
 from headgate.runtime.spark.shard import ShardState
@@ -134,12 +134,12 @@ def save(
 def check_readable(stage: Stage, facts: Mapping[str, Any]) -> None:
     """Raises unless a stored state is one that this stage can continue."""
     if facts.get("format") != FORMAT:
-        raise SetupError(
+        raise InputError(
             f"the checkpoint's state has format {facts.get('format')}; this version reads format {FORMAT}",
             remedy="continue with the version that wrote it, or start again with a new checkpoint",
         )
     if facts["fingerprint"] != stage.fingerprint:
-        raise SetupError(
+        raise InputError(
             f"the checkpoint belongs to another form of query {stage.graph.query}",
             remedy="start again with a new checkpoint, or run the query as it was",
         )

@@ -19,12 +19,13 @@ from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, changes_of
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
-from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.checkpoint import claim, require_free
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.stage import Stage
+from headgate.runtime.spark.workers import prepare_workers
 
 Sink = str | Path | Callable[[DataFrame, int], None]
 
@@ -33,6 +34,7 @@ class SparkWorkspace:
     """Streams as DataFrames, and the engine on Spark over them."""
 
     def __init__(self, spark: SparkSession) -> None:
+        prepare_workers(spark)
         self.spark = spark
         self.frames: dict[str, DataFrame] = {}
         self.changes: dict[str, ChangeStream] = {}
@@ -104,6 +106,8 @@ class SparkWorkspace:
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
         if isinstance(sink, KafkaTopic) and checkpoint is not None:
             sink = sink.beside(Path(checkpoint))
+        if checkpoint is not None:
+            require_free(Path(checkpoint))
         claimed = claim(None if checkpoint is None else Path(checkpoint), stage)
         aside = _aside(stage, chosen, claimed.run)
         with partitions(self.spark, stage.most_shards):

@@ -15,6 +15,8 @@ from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.model.types import spark_name
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources.files import find_files
+from headgate.runtime.sources.kafka_options import read_kafka_options
+from headgate.runtime.sources.options import FILE_FORMATS
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line
@@ -22,15 +24,8 @@ from headgate.runtime.spark.frames import require_columns
 from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.sources import connectors
-from headgate.runtime.spark.sources.kafka import (
-    Decoder,
-    kafka_frame,
-    read_kafka_options,
-    require_topics,
-)
+from headgate.runtime.spark.sources.kafka import Decoder, kafka_frame, require_topics
 from headgate.runtime.spark.stage import Stage
-
-FILE_FORMATS = ("parquet", "csv", "json")
 
 
 def is_file(stream: StreamDef) -> bool:
@@ -70,7 +65,7 @@ def _packed_kafka(
 def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
     """A declared stream as Spark's own source reads it."""
     if stream.source is None:
-        raise SetupError(
+        raise DeclarationError(
             f"stream {stream.name} has no rows",
             remedy=f"give it a DataFrame with session.stream({stream.name!r}, …), or declare it with USING",
         )
