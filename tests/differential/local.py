@@ -10,6 +10,7 @@ import pyarrow as pa
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, canonical_row, change_key
 
+from headgate.kernels.pieces import Pieces
 from headgate.model.batch import BORN, SIGN
 from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of
@@ -57,9 +58,9 @@ def mark_changing(session: Session, tables: Mapping[str, pa.Table | Sequence[Tim
 class _Restoring(QueryState):
     """A query that is taken down and set up again from its chunks before every step."""
 
-    def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
+    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
         self.restore(self.snapshot())
-        return super().advance(rows, upto)
+        return super().answer(rows, upto)
 
 
 def _chunks(arrivals: Sequence[Mapping[str, pa.Table]], name: str, columns: Any) -> Iterator[pl.DataFrame]:

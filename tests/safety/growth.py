@@ -25,7 +25,7 @@ from tests.oracle.pen import Pen
 from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, static_table
+from headgate.runtime.local.engine import LocalRun, Stop, static_table
 from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.session import Query
 
@@ -193,7 +193,7 @@ def keeps(query: Query, data: Data, random: Random, *, rows: int = ROWS, step: i
         frame = stream_rows(stream, data, random, rows=rows // 8 if few else rows)
         streams.append((stream, frame.iter_slices(step)))
     tables = {table.name: table_rows(table, random) for table in used_tables([ready])}
-    run = LocalRun([ready], streams, tables, drain=False)
+    run = LocalRun([ready], streams, tables, stop=Stop.LAST_ROW)
     sizes: list[int] = []
     said = 0
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from headgate.plan.catalog import AUTO, StreamDef
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, static_table
+from headgate.runtime.local.engine import LocalRun, Stop, static_table
 from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.local.witnessing import Shown
 from headgate.session import Query
@@ -73,7 +73,7 @@ class Proof:
             frame = pl.DataFrame(rows, schema=empty.schema) if rows else empty
             streams.append((stream, iter([frame_of(frame, stream.columns)])))
         tables = {t.name: static_table(frame_of([], t.columns)) for t in used_tables([self.ready])}
-        run = LocalRun([self.ready], streams, tables, drain=False)
+        run = LocalRun([self.ready], streams, tables, stop=Stop.LAST_ROW)
         said: list[pl.DataFrame] = []
         run.run(lambda query, frame: said.append(frame), lambda query, stream, late: None)
         metrics = run.states[self.query.name].metrics
