@@ -41,6 +41,8 @@ LATE = 101
 
 ROWS, STEP = 640, 32
 """Rows of each stream, one a second, and how many come at once: windows of the generator are full after 32."""
+LIVES = 8
+"""A run lasts at least so many times what the longest-lived rows live."""
 MOST_OUT = 150_000
 """A run that says more than this is stopped: it is about what is kept, not about what is said."""
 SECOND = 1_000_000
@@ -102,10 +104,12 @@ def _declared(each: Declared, random: Random) -> str:
 # -- rows -----------------------------------------------------------------------------------------
 
 
-def stream_rows(stream: StreamDef, data: Data, random: Random, *, rows: int = ROWS) -> pl.DataFrame:
-    """Rows of a stream in order of time, one a second."""
+def stream_rows(
+    stream: StreamDef, data: Data, random: Random, *, rows: int = ROWS, pause: int = SECOND
+) -> pl.DataFrame:
+    """Rows of a stream in order of time, one a second or less often."""
     made = [
-        [number * SECOND for number in range(rows)]
+        [number * pause for number in range(rows)]
         if column.name == stream.time
         else [place % 2 == 1 for place in range(rows)]
         if data == "late closings" and pa.types.is_boolean(column.type)
@@ -188,9 +192,11 @@ def keeps(query: Query, data: Data, random: Random, *, rows: int = ROWS, step: i
     """What an admitted query keeps over unkind streams."""
     ready = runnable(query.bound, query.optimized)
     streams = []
+    # Groups of a day are as many as ever after a day: the run is some of them long.
+    pause = max(SECOND, LIVES * ready.graph.settles // rows)
     for number, stream in enumerate(used_streams([ready])):
         few = data == "silent" and number > 0
-        frame = stream_rows(stream, data, random, rows=rows // 8 if few else rows)
+        frame = stream_rows(stream, data, random, rows=rows // 8 if few else rows, pause=pause)
         streams.append((stream, frame.iter_slices(step)))
     tables = {table.name: table_rows(table, random) for table in used_tables([ready])}
     run = LocalRun([ready], streams, tables, stop=Stop.LAST_ROW)
