@@ -184,7 +184,8 @@ class Kept:
         # At the end the rows that the slack held back come all at once.
         sizes = self.sizes[:-1]
         quarter = len(sizes) // 4
-        before, after = max(sizes[quarter : 2 * quarter]), max(sizes[3 * quarter :])
+        # Joins of values that recur by chance keep now more, now less: what they once kept is no growth later.
+        before, after = max(sizes[: 2 * quarter]), max(sizes[3 * quarter :])
         return after > 1.5 * before + 40
 
 
