@@ -414,7 +414,12 @@ class Query:
         return self.session.run([self.name], **options)[self.name]
 
     def to_df(self, **options: Any) -> Any:
-        """The query's output as a streaming DataFrame. Options are those of `SparkOptions`."""
+        """The query's output as a streaming DataFrame. Options are those of `SparkOptions`.
+
+        An instant is answered once every stream has gone beyond it by more than its slack, since until then a row of
+        that instant may come. So the answers to the last rows wait for later ones. With `idle_ms`, a stream that has
+        been silent for so long holds nobody up; `headgate run` knows where files end, and answers to the end.
+        """
         session, latest = self.session, self._latest
         with session.advising():
             return session.on_spark.to_df(

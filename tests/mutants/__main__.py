@@ -64,9 +64,8 @@ def main() -> int:
     ]
     changing = [each for each in every if each.key not in equivalent]
     if options.sample is not None and options.sample < len(changing):
-        changing = sorted(
-            Random(options.seed).sample(changing, options.sample), key=lambda each: (each.path, each.start)
-        )
+        # In no order of places: a run that is interrupted has tried a sample too.
+        changing = Random(options.seed).sample(changing, options.sample)
     _say(f"{len(changing)} of {len(every)} changes to try")
     covering = gather(
         _files(options.tests or list(TESTS), "test_*.py"),

@@ -63,6 +63,7 @@ def check(
 ) -> None:
     """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
     from headgate.explain.checked import page, picture
+    from headgate.explain.glossary import POINTER
 
     if output is not None and witness is None:
         raise InputError("--output is where --witness writes its rows", remedy="give --witness N too")
@@ -84,6 +85,7 @@ def check(
                     console.print(Text(f"{file}", style="underline"))
                 for each in queries:
                     console.print(each.to_text(), end="")
+            console.print(Text(POINTER, style="dim"))
     fine = ("bounded",) if strict else ("bounded", "conditional")
     if not all(each.verdict.kind in fine for each in every):
         raise typer.Exit(1)

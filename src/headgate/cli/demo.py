@@ -14,6 +14,7 @@ from rich.text import Text
 
 from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
+from headgate.explain.glossary import POINTER
 
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
@@ -35,7 +36,8 @@ def demo(
     ),
 ) -> None:
     """Watch a live auction: which queries the gate admits, and that their state stays bounded."""
-    from headgate.lab.demo import draw, prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.demo import prepare_demo, run_demo, run_demo_on_spark
+    from headgate.lab.demo_picture import draw
     from headgate.runtime.spark.cluster import require_spark, why_not_spark
 
     console = Console(highlight=False)
@@ -67,6 +69,7 @@ def _gate(prepared: Demo) -> Text:
         first = verdict.unbounded[0]
         text.append("  refused  ", style="red")
         text.append(f"{verdict.query}: {first.operator} over {first.stream}: {first.reason}\n")
+    text.append(f"{POINTER}\n", style="dim")
     return text
 
 

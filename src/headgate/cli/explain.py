@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
 
@@ -46,6 +47,7 @@ def explain(
 ) -> None:
     """Show each query's plan: the update pattern on every edge, the state of every operator."""
     from headgate.explain.explanation import Explanation
+    from headgate.explain.glossary import POINTER
 
     session = open_session(file, stats)
     if format is Format.cql:
@@ -65,4 +67,6 @@ def explain(
         case Format.svg:
             typer.echo(whole.to_svg())
         case _:
-            Console(soft_wrap=True, highlight=False).print(whole.to_text(), end="")
+            console = Console(soft_wrap=True, highlight=False)
+            console.print(whole.to_text(), end="")
+            console.print(Text(POINTER, style="dim"))

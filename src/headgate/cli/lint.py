@@ -50,6 +50,7 @@ def lint(
     it reads, and it writes. Only streaming queries do not start: start() and toTable() hand the query to lint
     instead, and functions given to foreachBatch are not called. What it prints is not shown.
     """
+    from headgate.explain.glossary import POINTER
     from headgate.linting.script import lint_script
 
     outcome = lint_script(script, arguments or (), timeout=timeout)
@@ -59,6 +60,8 @@ def lint(
         console = Console(soft_wrap=True, highlight=False)
         for report in outcome.reports:
             console.print(_coloured(report.to_text()), end="")
+        if outcome.reports:
+            console.print(Text(POINTER, style="dim"))
     if outcome.failure is not None:
         raise outcome.failure
     fine = ("bounded",) if strict else ("bounded", "unknown")

@@ -10,7 +10,7 @@ import sys
 import typer
 from rich.console import Console
 
-from headgate.cli import check, demo, experiments, explain, lint, soak
+from headgate.cli import check, demo, experiments, explain, glossary, lint, soak
 from headgate.cli import run as running
 from headgate.model.errors import HeadgateError
 
@@ -27,6 +27,7 @@ app.command(epilog=check.EPILOG)(check.check)
 app.command(epilog=explain.EPILOG)(explain.explain)
 app.command(epilog=running.EPILOG)(running.run)
 app.command(epilog=lint.EPILOG)(lint.lint)
+app.command(epilog=glossary.EPILOG)(glossary.glossary)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=experiments.REPRODUCE_EPILOG)(experiments.reproduce)
 app.command(epilog=experiments.BENCH_EPILOG)(experiments.bench)

@@ -41,7 +41,9 @@ class Showing:
 
 def summary_table(summary: RunSummary, output: Path, unbounded: list[str]) -> Table:
     """What every query did, as a table."""
-    table = Table(title=f"results in {output}", title_justify="left", show_edge=False)
+    from headgate.explain.glossary import POINTER
+
+    table = Table(title=f"results in {output}", title_justify="left", show_edge=False, caption_justify="left")
     for name in ("query", "rows in", "rows out", "peak state rows", "peak state MB", "late"):
         table.add_column(name, justify="left" if name == "query" else "right")
     for query, metrics in summary.metrics.items():
@@ -53,7 +55,8 @@ def summary_table(summary: RunSummary, output: Path, unbounded: list[str]) -> Ta
             f"{metrics['peak_state_bytes'] / 1e6:,.2f}",
             f"{metrics['late_rows']:,}",
         )
+    table.caption = POINTER
     if summary.rejected_rows:
         rows = "row" if summary.rejected_rows == 1 else "rows"
-        table.caption = f"{summary.rejected_rows:,} bad {rows} rejected"
+        table.caption = f"{summary.rejected_rows:,} bad {rows} rejected\n{POINTER}"
     return table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,8 +10,10 @@ from typing import Any
 from rich.text import Text
 
 from headgate.explain.describe import visible
+from headgate.explain.glossary import glossary_html
+from headgate.explain.join_picture import Titled, join_picture
 from headgate.explain.sizes import Sizes
-from headgate.safety.join_graph import Arrow, JoinGraph
+from headgate.safety.join_graph import JoinGraph
 from headgate.safety.join_plans import JoinPlans
 from headgate.safety.verdict import Kind, Verdict
 
@@ -24,10 +25,8 @@ _STYLE = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:70em;color:#222}h2{font-size:1.1em}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;text-align:left;vertical-align:top}"
     f"pre{{background:#f5f5f5;padding:.6em}}.good{{color:{_GOOD}}}.bad{{color:{_BAD};font-weight:bold}}"
-    f".middle{{color:{_MIDDLE}}}"
+    f".middle{{color:{_MIDDLE}}}svg{{max-width:100%;height:auto}}dd{{margin:0 0 .8em 1.5em}}dd p{{margin:.2em 0}}"
 )
-_RADIUS, _HALF_WIDTH, _HALF_HEIGHT = 110, 70, 16
-_MIDDLE_X, _MIDDLE_Y = 260, 170
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Checked:
             _titled(text, title, lines)
         for graph in self.graphs:
             # What windows or values bound waits for nobody: then the graph would only distract.
-            if not verdict.admitted or any(arrow.by for arrow in graph.arrows):
+            if not verdict.admitted or graph.relied:
                 _titled(text, "graph", graph.lines())
         if self.sizes is not None:
             _titled(text, "size", self.sizes.lines())
@@ -128,7 +127,8 @@ def page(checked: Sequence[Checked]) -> str:
     parts = [_section(each) for each in checked]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>headgate check</title>'
-        f"<style>{_STYLE}</style></head><body><h1>headgate check</h1>{''.join(parts)}</body></html>"
+        f"<style>{_STYLE}</style></head><body><h1>headgate check</h1>"
+        f'<p><a href="#glossary">What the words mean</a></p>{"".join(parts)}{glossary_html()}</body></html>'
     )
 
 
@@ -180,67 +180,18 @@ def _plan_table(plans: JoinPlans) -> str:
 
 
 def picture(checked: Sequence[Checked]) -> str:
-    """The graphs of all joins as one SVG document: inputs on a circle, an arrow to whatever has to be closed."""
-    parts, top = [], 0
-    for each in checked:
-        for graph in each.graphs:
-            parts.append(f'<g transform="translate(0 {top})">{_drawn(each.verdict, graph)}</g>')
-            top += 2 * _MIDDLE_Y
-    if not parts:
-        parts, top = ['<text x="20" y="40">no query here joins streams</text>'], 80
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * _MIDDLE_X}" height="{top}" '
-        f'viewBox="0 0 {2 * _MIDDLE_X} {top}" role="img"><style>text{{font:12px monospace;fill:#222}}'
-        f'.title{{font-weight:bold}}</style><rect width="100%" height="100%" fill="white"/>'
-        f'<defs><marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
-        f'orient="auto-start-reverse"><path d="M0 0 8 4 0 8z"/></marker></defs>{"".join(parts)}</svg>'
-    )
-
-
-def _drawn(verdict: Verdict, graph: JoinGraph) -> str:
-    count = len(graph.inputs)
-    at = {
-        name: (
-            _MIDDLE_X + 1.4 * _RADIUS * math.cos(2 * math.pi * number / count + math.pi),
-            _MIDDLE_Y + _RADIUS * math.sin(2 * math.pi * number / count + math.pi),
-        )
-        for number, name in enumerate(graph.inputs)
-    }
-    colour = _COLOURS[verdict.kind]
-    title = f'<text class="title" x="16" y="24" style="fill:{colour}">{_html(verdict.query)}</text>'
-    lines = [
-        f'<path d="M{at[a][0]:.0f} {at[a][1]:.0f} L{at[b][0]:.0f} {at[b][1]:.0f}" stroke="#bbb">'
-        f"<title>{_html(what)}</title></path>"
-        for a, b, what in graph.equalities
-    ]
-    boxes = [
-        f'<rect x="{x - _HALF_WIDTH:.0f}" y="{y - _HALF_HEIGHT:.0f}" width="{2 * _HALF_WIDTH}" '
-        f'height="{2 * _HALF_HEIGHT}" rx="6" fill="#fafafa" '
-        f'stroke="{_GOOD if name in graph.windowed else "#666"}"/>'
-        f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{_html(name[:18])}</text>'
-        for name, (x, y) in at.items()
-    ]
-    arrows = [_arrow(each, at[each.source], at[each.target]) for each in graph.arrows]
-    return title + "".join(lines) + "".join(arrows) + "".join(boxes)
-
-
-def _arrow(arrow: Arrow, start: tuple[float, float], end: tuple[float, float]) -> str:
-    """A bent line, so that arrows there and back do not lie on each other; dashed where nothing closes the target."""
-    (x1, y1), (x2, y2) = start, end
-    length = math.hypot(x2 - x1, y2 - y1) or 1.0
-    bend = 36 / length
-    mx, my = (x1 + x2) / 2 - bend * (y2 - y1), (y1 + y2) / 2 + bend * (x2 - x1)
-    into = math.hypot(x2 - mx, y2 - my) or 1.0
-    share = (
-        min(_HALF_WIDTH / (abs(x2 - mx) / into or 1e-9), _HALF_HEIGHT / (abs(y2 - my) / into or 1e-9)) / into
-    )
-    ex, ey = x2 + (mx - x2) * share, y2 + (my - y2) * share
-    dash, colour = ("", _GOOD) if arrow.by else (' stroke-dasharray="5 4"', _BAD)
-    label = arrow.by or "open"
-    return (
-        f'<path d="M{x1:.0f} {y1:.0f} Q{mx:.0f} {my:.0f} {ex:.0f} {ey:.0f}" fill="none" stroke="{colour}"{dash} '
-        f'marker-end="url(#head)"/><text x="{(x1 + 2 * mx + x2) / 4:.0f}" y="{(y1 + 2 * my + y2) / 4 - 4:.0f}" '
-        f'text-anchor="middle" style="fill:{colour}">{_html(label)}</text>'
+    """The graphs of all joins as one SVG document."""
+    return join_picture(
+        [
+            Titled(
+                f"{each.verdict.query}: {each.verdict.kind}{f', join {number}' if len(each.graphs) > 1 else ''}",
+                _COLOURS[each.verdict.kind],
+                graph,
+                refused=not each.verdict.admitted,
+            )
+            for each in checked
+            for number, graph in enumerate(each.graphs, start=1)
+        ]
     )
 
 

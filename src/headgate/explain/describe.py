@@ -33,8 +33,8 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.patterns import answer_edge
 
-_LONGEST_CONDITION = 40
-"""Characters of a join's condition in its title, so that the order that was chosen is not cut off."""
+_LONGEST_PHRASE = 40
+"""Characters of a title's first phrase if others follow, so that the order that was chosen is not cut off."""
 
 _ALL_ORDERS_UP_TO = 4
 """Inputs of a join; with more of them only the orders that were looked at are listed."""
@@ -45,11 +45,18 @@ class Description:
     """One operator: what it is, its update pattern, its state, and what it reads."""
 
     op: str
-    title: str
+    phrases: tuple[str, ...]
+    """What it does, whole."""
     pattern: str
     state: StateChoice | None
     detail: Mapping[str, Any]
     inputs: tuple[Description, ...]
+
+    @property
+    def title(self) -> str:
+        """What it does on one line: the first of several phrases is shortened."""
+        first, *others = self.phrases
+        return "  ".join([cut(first, _LONGEST_PHRASE), *others]) if others else first
 
     def as_dict(self) -> dict[str, Any]:
         """The node of `explain --format json`."""
@@ -147,13 +154,13 @@ def describe_query(name: str, optimized: OptimizedPlan, *, assumed: bool) -> Que
 
 def describe(node: Node, optimized: OptimizedPlan) -> Description:
     """One operator and all below it, described."""
-    op, title, detail = _about(node, optimized)
+    op, said, detail = _about(node, optimized)
     estimate = optimized.estimates.edges[node]
     rows = round(estimate.rows, 3) if estimate.bounded else None
     numbers = {"rate": round(estimate.rate, 6), "rows": rows}
     return Description(
         op=op,
-        title=visible(title),
+        phrases=tuple(visible(each) for each in ((said,) if isinstance(said, str) else said)),
         pattern=str(optimized.edges[node].pattern),
         state=optimized.states.get(node),
         detail={**detail, "estimate": numbers},
@@ -179,7 +186,8 @@ def _bare(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
-About = tuple[str, str, dict[str, Any]]
+About = tuple[str, str | tuple[str, ...], dict[str, Any]]
+"""The operator's name, what it does in one phrase or several, and details."""
 
 
 @singledispatch
@@ -250,8 +258,8 @@ def _(node: Join, optimized: OptimizedPlan) -> About:
     }
     if choice.worst is not None and choice.average is not None:
         detail |= {"worst": _exact(choice.worst), "average": _exact(choice.average)}
-    title = cut(" and ".join(conditions) or "every pair", _LONGEST_CONDITION)
-    return "join", f"{title}  order {' '.join(order)}  cost {choice.best.cost:,.0f}/s", detail
+    said = " and ".join(conditions) or "every pair"
+    return "join", (said, f"order {' '.join(order)}", f"cost {choice.best.cost:,.0f}/s"), detail
 
 
 def _costed(each: CostedOrder, names: list[str]) -> dict[str, Any]:
@@ -273,7 +281,7 @@ def _(node: TableJoin, optimized: OptimizedPlan) -> About:
     title, detail = _matching(node)
     kind = "retroactive" if node.table.retroactive else "non-retroactive"
     detail |= {"table": node.table.name, "retroactive": node.table.retroactive}
-    return "join", f"{title}  with {kind} table {node.table.name}", detail
+    return "join", (title, f"with {kind} table {node.table.name}"), detail
 
 
 @_about.register

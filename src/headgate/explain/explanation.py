@@ -37,9 +37,12 @@ class Explanation:
     def to_svg(self) -> str:
         shown = []
         for index, query in enumerate(self.queries):
-            shown.append(query)
-            if index < len(self.alternatives):
-                shown.extend(self.alternatives[index])
+            shown.append((query, ""))
+            others = self.alternatives[index] if index < len(self.alternatives) else ()
+            shown += [
+                (other, f"alternative {number} of {len(others)}")
+                for number, other in enumerate(others, start=1)
+            ]
         return query_svg(shown)
 
     def to_text(self) -> Text:

@@ -14,7 +14,6 @@ import polars as pl
 import pyarrow.compute as pc
 
 from headgate.lab.generators import Auction
-from headgate.lab.plots import figure
 from headgate.model.source import SourceText
 from headgate.model.time import MINUTE, SECOND
 from headgate.plan.catalog import Source
@@ -31,6 +30,9 @@ _QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+U
 class DemoState:
     """What the display shows: the clock, rows so far, and per query its output and the history of its state."""
 
+    begins: int
+    ends: int
+    """When the first row and the last row of the data are: after that the clock runs on until windows are empty."""
     clock: int = 0
     rows: int = 0
     seconds: float = 0.0
@@ -55,6 +57,14 @@ class Demo:
     def admitted(self) -> list[str]:
         return [verdict.query for verdict in self.verdicts if verdict.admitted]
 
+    def state(self) -> DemoState:
+        """What there is to show before a run."""
+        times = [frame["ts"].dt.epoch("us") for frame in self.session.local.rows.values()]
+        return DemoState(
+            min(int(pc.min(each.to_arrow()).as_py()) for each in times),
+            max(int(pc.max(each.to_arrow()).as_py()) for each in times),
+        )
+
     @property
     def refused(self) -> list[Verdict]:
         return [verdict for verdict in self.verdicts if not verdict.admitted]
@@ -65,7 +75,8 @@ def prepare_demo(items: int, seed: int) -> Demo:
     text = files("headgate.lab").joinpath("demo.cql").read_text(encoding="utf-8")
     session = Session()
     session.read(SourceText("demo.cql", text))
-    auction = Auction(items=items, mean_bids=12, mean_duration=20 * MINUTE, disorder=3 * SECOND, seed=seed)
+    # Items close after five minutes, so that business has its usual size long before the demo ends.
+    auction = Auction(items=items, mean_bids=12, mean_duration=5 * MINUTE, disorder=3 * SECOND, seed=seed)
     items_table, bids_table = auction["items"].table(), auction["bids"].table()
     # The demo ends in the middle of business, not when the last straggler has closed.
     busy = pc.less_equal(bids_table["ts"], pc.max(items_table["ts"]))
@@ -76,7 +87,7 @@ def prepare_demo(items: int, seed: int) -> Demo:
 
 def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
     """Runs the admitted queries to the end of the data; calls back after every clock step."""
-    session, state = demo.session, DemoState()
+    session, state = demo.session, demo.state()
     run, _ = session.local.prepare(
         session.chosen(demo.admitted), session.catalog, base=Path(), batch_rows=BATCH_ROWS
     )
@@ -86,7 +97,8 @@ def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
         state.rows_out[query] = state.rows_out.get(query, 0) + frame.height
         if query == "hot":
             for time, category, bids in frame.select("_time", "category", "bids").iter_rows():
-                state.categories[category] = bids
+                if time <= state.ends:
+                    state.categories[category] = bids
                 state.category_history.append((time, category, bids))
 
     def on_progress(progress: Progress) -> None:
@@ -101,14 +113,14 @@ def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
 
 
 def run_demo_on_spark(
-    demo: Demo, on_step: Callable[[DemoState], None], master: str | None = None, batches: int = 6
+    demo: Demo, on_step: Callable[[DemoState], None], master: str | None = None, batches: int = 8
 ) -> DemoState:
     """Runs the admitted queries on Spark, one after the other; calls back after every micro-batch."""
     from headgate.runtime.spark.cluster import open_spark  # noqa: PLC0415 - needs an extra
     from headgate.runtime.spark.failures import close  # noqa: PLC0415
     from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder  # noqa: PLC0415
 
-    state = DemoState()
+    state = demo.state()
     spark = open_spark(master, _QUICK_START)
     begun = perf_counter()
 
@@ -138,7 +150,9 @@ def run_demo_on_spark(
                 hot = pl.read_parquet(folder / "out" / "hot" / "*.parquet").sort("_time")
                 times = hot.select(pl.col("_time").dt.epoch("us"), "category", "bids")
                 state.category_history = list(times.iter_rows())
-                state.categories = {category: bids for _, category, bids in state.category_history}
+                state.categories = {
+                    category: bids for time, category, bids in state.category_history if time <= state.ends
+                }
     finally:
         close(spark)
     state.seconds = perf_counter() - begun
@@ -166,31 +180,3 @@ def _remember(state: DemoState, run: LocalRun) -> None:
     for name, query in run.states.items():
         state.state_rows.setdefault(name, []).append(query.metrics.state_rows)
         state.state_clocks.setdefault(name, []).append(state.clock)
-
-
-def draw(state: DemoState, path: Path) -> None:
-    """A picture of the run: bids per category over time, and state against rows read."""
-    with figure(path, rows=2, height=7.0) as (top, bottom):
-        history = pl.DataFrame(
-            state.category_history, schema=["time", "category", "bids"], orient="row"
-        ).with_columns(minutes=(pl.col("time") - state.clocks[0]) / MINUTE)
-        last = sorted(state.categories, key=lambda name: -state.categories[name])
-        for category in last:
-            line = history.filter(pl.col("category") == category).sort("minutes")
-            top.plot(line["minutes"], line["bids"], label=category, linewidth=1.2)
-        top.set(
-            title="bids of the last ten minutes, by category", xlabel="minutes of the auction", ylabel="bids"
-        )
-        top.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        minutes = [(clock - state.clocks[0]) / MINUTE for clock in state.clocks]
-        for name, rows in state.state_rows.items():
-            since = [(clock - state.clocks[0]) / MINUTE for clock in state.state_clocks[name]]
-            bottom.plot(since, rows, label=f"state of {name}")
-        bottom.plot(minutes, state.rows_in, label="rows read", color="black", linestyle=":")
-        bottom.set(
-            title="state stays flat while rows keep coming",
-            xlabel="minutes of the auction",
-            ylabel="rows",
-            yscale="log",
-        )
-        bottom.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -13,7 +13,7 @@ from typing import Any
 from headgate.plan.nodes import Emit, Join
 from headgate.plan.patterns import Edges, Pattern, label
 from headgate.safety.lineage import shown_name
-from headgate.safety.purging import study
+from headgate.safety.purging import JoinStudy
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,15 @@ class Arrow:
     source: str
     target: str
     by: str | None
+    at: tuple[str, ...] = ()
+    """The columns of `target` that have to be closed, as far as they equal columns of `source`."""
+    relied: bool = True
+    """Whether the plan drops rows by this promise; one that is of no use alone is shown too."""
+
+    @property
+    def said(self) -> str:
+        """The promise, or what nothing closes."""
+        return self.by or f"nothing closes {', '.join(self.at) or self.target}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,11 @@ class JoinGraph:
             "arrows": [{"from": each.source, "to": each.target, "by": each.by} for each in self.arrows],
         }
 
+    @property
+    def relied(self) -> bool:
+        """Whether rows are dropped by a promise."""
+        return any(each.by is not None and each.relied for each in self.arrows)
+
     def lines(self) -> list[str]:
         """The graph for a terminal: what is joined, then an arrow a line."""
         found = [f"{a} ── {what} ── {b}" for a, b, what in self.equalities]
@@ -51,7 +65,7 @@ class JoinGraph:
         width = max((len(f"{each.source}{each.target}") for each in self.arrows), default=0)
         for each in self.arrows:
             pad = " " * (width - len(f"{each.source}{each.target}"))
-            said = each.by or f"open: nothing closes {each.target}"
+            said = each.said if each.by else f"open: {each.said}"
             found.append(f"{each.source} {'──▶' if each.by else '╌╌▷'} {each.target}{pad}  {said}")
         return found
 
@@ -77,20 +91,44 @@ def _graph(join: Join, edges: Edges) -> JoinGraph:
         for a, b in pairwise(group)
         if owner[a] != owner[b]
     ]
-    closed: dict[tuple[int, int], str] = {}
-    for closing in study(join, edges).closings:
+    studied = JoinStudy(join, edges)
+    partners = {column: group for group in join.equalities for column in group}
+    closed: dict[tuple[int, int], tuple[str, bool]] = {}
+    for closing in studied.result.closings:
         for column in closing.columns:
-            for other in next((group for group in join.equalities if column in group), ()):
+            for other in partners.get(column, ()):
                 if owner[other] != closing.member:
-                    closed.setdefault((owner[other], closing.member), str(closing.promise))
+                    closed.setdefault((owner[other], closing.member), (str(closing.promise), True))
+    for scheme, (promise, _) in studied.promises.items():
+        # A promise that no chain relies on closes its input all the same, for whoever has all values that it names.
+        target = int(scheme.stream)
+        having = [{owner[other] for other in partners[column]} for column in scheme.attributes]
+        for source in set.intersection(*having) - {target} if having else ():
+            closed.setdefault((source, target), (str(promise), False))
     joined = {pair for a, b, _ in equalities for pair in ((a, b), (b, a))} | set(closed)
     return JoinGraph(
         tuple(names),
         frozenset(windowed),
         tuple((names[a], names[b], what) for a, b, what in equalities),
         tuple(
-            Arrow(names[a], names[b], closed.get((a, b)))
+            _arrow(names[a], names[b], closed.get((a, b)), _equal_columns(join, owner, a, b))
             for a, b in sorted(joined)
             if names[a] not in windowed or (a, b) in closed
         ),
+    )
+
+
+def _arrow(source: str, target: str, closed: tuple[str, bool] | None, at: tuple[str, ...]) -> Arrow:
+    by, relied = closed or (None, False)
+    return Arrow(source, target, by, at, relied)
+
+
+def _equal_columns(join: Join, owner: dict[str, int], source: int, target: int) -> tuple[str, ...]:
+    """The columns of one input that equal columns of another."""
+    return tuple(
+        column
+        for group in join.equalities
+        if any(owner[each] == source for each in group)
+        for column in group
+        if owner[column] == target
     )

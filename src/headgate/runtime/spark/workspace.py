@@ -25,6 +25,7 @@ from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.stage import Stage
+from headgate.runtime.spark.workers import prepare_workers
 
 Sink = str | Path | Callable[[DataFrame, int], None]
 
@@ -33,6 +34,7 @@ class SparkWorkspace:
     """Streams as DataFrames, and the engine on Spark over them."""
 
     def __init__(self, spark: SparkSession) -> None:
+        prepare_workers(spark)
         self.spark = spark
         self.frames: dict[str, DataFrame] = {}
         self.changes: dict[str, ChangeStream] = {}
