@@ -168,6 +168,12 @@ def test_what_a_table_that_changes_assumes_is_said_wherever_it_stands(text: str)
     assert any("grow" in each.sentence for each in found.assumes), found.assumes
 
 
+def test_above_a_join_a_state_rests_on_what_each_input_rests_on() -> None:
+    found = query("SELECT DISTINCT s.v, u.c FROM s [RANGE 3 SECONDS], u WHERE s.k = u.k").judged
+    (distinct,) = [state for state in found.states if state.operator == "distinct"]
+    assert any("grow" in each.sentence for each in distinct.assumes), distinct
+
+
 def test_equal_rows_are_not_made_one_below_a_table_that_is_asked_at_their_birth() -> None:
     text = (
         "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND EXISTS (SELECT * FROM t WHERE t.k = s.k) "
