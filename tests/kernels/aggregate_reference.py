@@ -40,15 +40,38 @@ def run(
     cuts: Iterable[int] = (),
     until: int = 100,
     start: int | None = 0,
+    epoch: int = 0,
     restoring: bool = False,
 ) -> tuple[list[Row], AggregateState]:
-    """What the kernel says over clock steps that end at the cuts and at `until`, and its state then."""
+    """What the kernel says over clock steps that end at the cuts and at `until`, and its state then.
+
+    The kernel hears of all instants as so long after `epoch`, or before it.
+    """
+    opened = None if start is None else start - epoch
+    stops = [cut - epoch for cut in cuts]
+    moved = [_moved(row, -epoch) for row in rows]
+    said, state = _run(kernel, moved, stops, -1 - epoch, until - epoch, opened, restoring)
+    return [_moved(row, epoch) for row in said], state
+
+
+def _moved(row: Row, by: int) -> Row:
+    return Row(row.payload, row.born + by, row.dies if row.dies == NEVER else row.dies + by, row.sign)
+
+
+def _run(
+    kernel: Aggregate,
+    rows: Sequence[Row],
+    cuts: Iterable[int],
+    after: int,
+    until: int,
+    start: int | None,
+    restoring: bool,
+) -> tuple[list[Row], AggregateState]:
     state = kernel.initial()
     said: list[Row] = []
     known: dict[str, pl.DataFrame] = {}
-    after = -1
     for upto in sorted({*(cut for cut in cuts if cut < until), until}):
-        clock = Clock(after, upto, start)
+        clock = Clock(after, upto, None if start is None or start > upto else start)
         batch = batch_of(kernel.schema, [row for row in rows if after < row.born <= upto])
         if restoring:
             state = kernel.restore(dict(state.chunks()))

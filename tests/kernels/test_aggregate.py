@@ -59,6 +59,11 @@ class TestWhatIsSaid:
         said, _ = run(over(pl.Int64(), call(Function.SUM)), [Row(("a", 5), 1, 4), Row(("a", 5), 4)], cuts=[3])
         assert said == [Row(("a", 5), 1)]
 
+    @pytest.mark.parametrize("what", [call(Function.SUM), call(Function.MEDIAN)], ids=["SUM", "MEDIAN"])
+    def test_a_row_may_die_at_the_instant_zero(self, what: AggregateCall) -> None:
+        said, _ = run(over(pl.Int64(), what), [Row(("a", 5), 1, 4)], cuts=[2], epoch=4)
+        assert [(row.born, row.sign) for row in said] == [(1, 1), (4, -1)]
+
     def test_a_group_that_is_empty_has_no_row(self) -> None:
         said, _ = run(over(pl.Int64(), COUNT_ROWS), [Row(("a", 1), 1, 4), Row(("a", 1), 6, 7)])
         assert [contents(said, instant).total() for instant in range(8)] == [0, 1, 1, 1, 0, 0, 1, 0]

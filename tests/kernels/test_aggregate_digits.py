@@ -78,12 +78,29 @@ def test_decimals_are_added_and_divided_as_on_paper(values: list[int], count: in
     assert too_large or mean == rounded
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("precision", range(1, 39))
+def test_decimals_fit_up_to_their_last_digit(precision: int, sign: int) -> None:
+    column = pl.Series([Decimal(sign * (10**precision - 1)), Decimal(sign)], dtype=pl.Decimal(38, 0))
+    largest, one = digits.of_decimals(column.slice(0, 1)), digits.of_decimals(column.slice(1, 1))
+    (plain,), (too_large,) = digits.to_decimals(largest, 1, precision, 0)
+    assert (plain, too_large) == (column[0], False)
+    _, (too_large,) = digits.to_decimals(added([largest, one]), 1, precision, 0)
+    assert too_large
+
+
 @pytest.mark.parametrize("exponent", [-20, -60, -1_000])
 def test_what_lies_far_below_decides_a_tie(exponent: int) -> None:
     # 2**53 + 1 lies half-way between two doubles; alone it goes to the even one, which is below.
     values = [2.0**53, 1.0, 2.0**exponent]
     total = added([digits.of_floats(np.array([value])) for value in values])
     assert digits.to_floats(total, 1).tolist() == [2.0**53 + 2]
+
+
+def test_the_last_bit_of_all_decides_a_tie() -> None:
+    values = [2.0**95, 2.0**42, 1.0]
+    total = added([digits.of_floats(np.array([value])) for value in values])
+    assert digits.to_floats(total, 1).tolist() == [2.0**95 + 2.0**43]
 
 
 def test_zeros_need_no_digits() -> None:
@@ -94,3 +111,4 @@ def test_zeros_need_no_digits() -> None:
 
 def test_small_integers_need_one_digit() -> None:
     assert set(digits.of_integers(np.array([-5, 7, -(2**31), 2**31 - 1]))) == {0}
+    assert set(digits.of_decimals(pl.Series([Decimal(-5), Decimal(7)], dtype=pl.Decimal(38, 0)))) == {0}

@@ -116,7 +116,14 @@ def test_the_output_at_every_instant_is_the_aggregate_of_the_contents(
     dtype: pl.DataType, data: st.DataObject
 ) -> None:
     kernel, given_rows = data.draw(cases(dtype))
-    said, _ = run(kernel, given_rows, cuts=data.draw(cuts), until=END, restoring=data.draw(st.booleans()))
+    said, _ = run(
+        kernel,
+        given_rows,
+        cuts=data.draw(cuts),
+        until=END,
+        epoch=data.draw(st.integers(0, END)),
+        restoring=data.draw(st.booleans()),
+    )
     for instant in range(END + 1):
         assert contents(said, instant) == expected(kernel, given_rows, instant), f"at {instant}"
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.signed import LAST, Contents, Row, assert_exact, contents, cuts, steps, stream, unbatched
+from tests.kernels.signed import (
+    LAST,
+    Contents,
+    Payload,
+    Row,
+    assert_exact,
+    contents,
+    cuts,
+    steps,
+    stream,
+    unbatched,
+)
 
 from headgate.kernels import closing_distinct
 from headgate.kernels.aggregate import (
@@ -28,7 +40,6 @@ from headgate.model.time import NEVER, Clock
 
 ROW = {"k": pl.Int64(), "x": pl.Int64()}
 KEY = {"k": pl.Int64()}
-X = {"x": pl.Int64()}
 
 AT_LAST = Clock(LAST, LAST + 1, None)
 """A step in which a last sweep can be made."""
@@ -44,11 +55,12 @@ def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-def closed(rows: list[Row], place: int, delay: int) -> list[Row]:
-    """For each value in a column, some time after its last row, the word that no other comes."""
-    last: dict[object, int] = dict.fromkeys(range(3), 15)
-    last |= {payload[place]: born for payload, born, _, _ in rows}
-    return sorted((((value,), at + delay, NEVER, 1) for value, at in last.items()), key=lambda row: row[1])
+def closed(rows: list[Row], names: Iterable[str], delay: int) -> list[Row]:
+    """For each value in some columns, some time after its last row, the word that no other comes."""
+    places = [tuple(ROW).index(name) for name in names]
+    last: dict[Payload, int] = dict.fromkeys(product(range(3), repeat=len(places)), 15)
+    last |= {tuple(payload[place] for place in places): born for payload, born, _, _ in rows}
+    return sorted(((values, at + delay, NEVER, 1) for values, at in last.items()), key=lambda row: row[1])
 
 
 def calls(*named: tuple[str, str | None, bool]) -> tuple[AggregateCall, ...]:
@@ -68,18 +80,20 @@ def assert_same(one: list[Row], other: list[Row]) -> None:
     stops=cuts,
     delay=st.integers(0, 3),
     restored=st.booleans(),
+    columns=st.sampled_from([("x",), ("k", "x"), ("x", "k"), ("k",)]),
     grouped=st.booleans(),
 )
 def test_a_counted_value_that_is_closed_is_not_remembered(
-    rows: list[Row], stops: list[int], delay: int, restored: bool, grouped: bool
+    rows: list[Row], stops: list[int], delay: int, restored: bool, columns: tuple[str, ...], grouped: bool
 ) -> None:
-    keys = ("k",) if grouped else ()
+    keys = ("k",) if grouped or "k" in columns else ()
     named = calls(("COUNT", "x", True), ("SUM", "x", True), ("COUNT", None, False), ("MAX", "k", False))
     plain = Aggregate(ROW, keys, named, endings=False)
-    kernel = ClosingValues(plain, (ClosedArgument("x", ("x",), (False,)),))
+    kernel = ClosingValues(plain, (ClosedArgument("x", columns, (False,)),))
     expected = [row for step in steps(plain, [ROW], [rows], stops) for row in step.said]
-    inputs = [rows, closed(rows, 1, delay)] if rows else [[], []]
-    done = list(steps(kernel, [ROW, X], inputs, stops, restored=restored))
+    inputs = [rows, closed(rows, columns, delay)] if rows else [[], []]
+    schema = {name: ROW[name] for name in columns}
+    done = list(steps(kernel, [ROW, schema], inputs, stops, restored=restored))
     assert_same([row for step in done for row in step.said], expected)
     swept = kernel._swept(done[-1].state, AT_LAST)
     assert swept.groups.bags["x"].rows == 0
@@ -95,7 +109,7 @@ def test_copies_of_a_value_that_both_sides_have_closed_are_not_counted_any_more(
     left: list[Row], right: list[Row], stops: list[int], delays: tuple[int, int]
 ) -> None:
     kernel = ClosingDifference(Difference(ROW), ("k",), (False, False))
-    inputs = [left, right, closed(left, 0, delays[0]), closed(right, 0, delays[1])]
+    inputs = [left, right, closed(left, KEY, delays[0]), closed(right, KEY, delays[1])]
 
     def more(ours: Contents, theirs: Contents, *_: Contents) -> Contents:
         return Counter({row: count - theirs[row] for row, count in ours.items() if count > theirs[row]})
@@ -152,7 +166,9 @@ def test_of_final_values_the_extreme_ones_are_remembered(
     expected = [row for step in steps(plain, [ROW], [rows], stops) for row in step.said]
     done = list(steps(SettlingAggregate(plain), [ROW, ROW], [rows, final], stops, restored=restored))
     assert_same([row for step in done for row in step.said], expected)
-    assert done[-1].state.groups.bags["x"].rows <= len(functions)
+    # A value that was taken back may leave a trace until the next merge.
+    left = done[-1].state.groups.bags["x"].tally.whole()
+    assert left is None or left.size <= len(functions)
 
 
 def test_a_call_that_needs_every_value_does_not_settle() -> None:

@@ -248,6 +248,7 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("CAST(d AS STRING)", S, "2024-01-31"),
         ("CAST(m AS STRING)", S, None),
         ("TRY_CAST('x' AS INT)", N, None),
+        ("TRY_CAST(p AS DECIMAL(1, 1))", DEC(1, 1), None),
         ("TRY_CAST('2024-02-30' AS DATE)", types.DATE, None),
         ("TRY_CAST('2024-02-01 24:00:00' AS TIMESTAMP)", types.TIMESTAMP, None),
         ("TRY_CAST(3000000000 AS INT)", N, None),
@@ -566,6 +567,11 @@ def test_a_message_does_not_show_all_of_a_long_value() -> None:
 def test_what_cannot_run_is_refused_before_it_runs(text: str) -> None:
     with pytest.raises(UnsupportedError):
         value(text, S)
+
+
+def test_a_regular_expression_that_cannot_run_is_said_to_in_one_line() -> None:
+    with pytest.raises(UnsupportedError, match=r"'\(\?=a\)' cannot run: look-around"):
+        value("s RLIKE '(?=a)'", B)
 
 
 def test_an_error_reaches_the_caller_of_a_compiled_expression() -> None:

@@ -123,6 +123,13 @@ def test_the_number_of_runs_grows_with_the_logarithm() -> None:
     assert most <= 3 * 8
 
 
+def test_a_run_of_which_all_rows_have_expired_is_dropped_in_that_step() -> None:
+    table = put(timed(), 1, rows(*((key, "long", 0, 100) for key in range(50))))
+    table = put(table, 2, rows((1, "short", 0, 10), (2, "short", 0, 9)))
+    table = put(table, 10, rows((3, "long", 0, 100)))
+    assert table.rows == 51
+
+
 def test_unchanged_chunks_are_shared_and_new_ones_have_new_names() -> None:
     table = plain()
     seen: dict[str, pl.DataFrame] = {}

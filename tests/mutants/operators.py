@@ -8,9 +8,10 @@ one of words.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -49,6 +50,8 @@ class Mutant:
     end: int
     original: str
     mutated: str
+    place: int = 1
+    """Which it is of the like changes of the function."""
 
     def __str__(self) -> str:
         before, after = " ".join(self.original.split()), " ".join(self.mutated.split())
@@ -58,7 +61,8 @@ class Mutant:
     def key(self) -> str:
         """How the list of equivalent changes names it; it stays when lines move."""
         before, after = " ".join(self.original.split()), " ".join(self.mutated.split())
-        return f"{self.path} {self.function}: {before} → {after}"
+        which = f" (place {self.place})" if self.place > 1 else ""
+        return f"{self.path} {self.function}: {before} → {after}{which}"
 
     def applied(self, source: bytes) -> bytes:
         return source[: self.start] + self.mutated.encode() + source[self.end :]
@@ -80,7 +84,15 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
             made = Mutant(path, node.lineno, function, statement, start, end, original, text)
             if text != original and (start, end, text) not in found and _compiles(made.applied(source)):
                 found[start, end, text] = made
-    return sorted(found.values(), key=lambda each: (each.start, each.mutated))
+    return list(_numbered(sorted(found.values(), key=lambda each: (each.start, each.mutated))))
+
+
+def _numbered(found: Iterable[Mutant]) -> Iterator[Mutant]:
+    """The changes, each with its place among those of its function that have the same texts."""
+    like = Counter[str]()
+    for each in found:
+        like[each.key] += 1
+        yield replace(each, place=like[each.key])
 
 
 def _compiles(source: bytes) -> bool:

@@ -67,6 +67,15 @@ def test_a_change_knows_its_function_and_its_statement() -> None:
     assert (inside.function, inside.line, inside.statement) == ("C.f", 5, 4)
 
 
+def test_like_changes_of_a_function_have_keys_of_their_own() -> None:
+    found = mutants("m.py", b"def f(a):\n    return a[1] + a[1]\ndef g(a):\n    return a[1]\n")
+    assert [each.key for each in found if each.original == "1"] == [
+        "m.py f: 1 → 2",
+        "m.py f: 1 → 2 (place 2)",
+        "m.py g: 1 → 2",
+    ]
+
+
 def test_code_notes_the_lines_that_run() -> None:
     source = b"""def chosen(flag):
     if flag:

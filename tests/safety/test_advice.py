@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,9 +24,12 @@ from headgate.language.render import render
 from headgate.model.errors import HeadgateError
 from headgate.model.scalar import Scalar
 from headgate.model.source import SourceText
+from headgate.plan.nodes import Emit
 from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.safety.advice import advise as advising
 from headgate.safety.advice.data_checks import disordered, failing, missing, reopened, repeated
-from headgate.safety.advice.edit import Fix, apply
+from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply
+from headgate.safety.advice.promises import promise_edits
 from headgate.safety.advice.tables import table_edits
 from headgate.safety.promise import Promise, not_null
 from headgate.session import Session
@@ -394,3 +397,58 @@ def test_promises_for_a_wide_join_are_found_without_trying_each_and_none_can_be_
         kept = [each for each in clauses if each != left_out]
         edited = [" ".join([text, *(c for at, c in kept if at == n)]) for n, text in enumerate(streams)]
         assert bounded(edited) is (left_out is None)
+
+
+def test_no_promise_is_proposed_over_a_fraction() -> None:
+    columns = "(ts TIMESTAMP, k BIGINT, z DOUBLE)"
+    text = f"CREATE STREAM a {columns} TIMESTAMP BY ts; CREATE STREAM b {columns} TIMESTAMP BY ts;"
+    session = Session()
+    session.sql(f"{text} CREATE QUERY q AS SELECT ISTREAM(a.k) FROM a, b WHERE a.k = b.k AND a.z = b.z;")
+    trees = {str(declared(render(each.tree))): each.tree for each in session.statements}
+    edits = list(promise_edits(session.query("q").plan, trees))
+    assert {edit.columns for edit in edits} == {("k",)}
+
+
+def test_a_group_may_be_closed_by_columns_that_a_join_sets_equal_to_its_keys() -> None:
+    columns = "(ts TIMESTAMP, k BIGINT, m BIGINT)"
+    text = f"CREATE STREAM a {columns} TIMESTAMP BY ts; CREATE STREAM b {columns} TIMESTAMP BY ts;"
+    session = Session()
+    grouped = "SELECT a.k, b.m, COUNT(*) AS n FROM a, b WHERE a.k = b.k GROUP BY a.k, b.m"
+    session.sql(f"{text} CREATE QUERY q AS {grouped};")
+    trees = {str(declared(render(each.tree))): each.tree for each in session.statements}
+    edits = list(promise_edits(session.query("q").plan, trees))
+    assert {edit.columns for edit in edits if edit.target == "a"} == {("k",)}
+    assert {edit.columns for edit in edits if edit.target == "b"} == {("k",), ("m",), ("k", "m")}
+
+
+def test_a_large_query_has_fewer_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed: list[int] = []
+
+    class Noting(advising._Search):
+        def __init__(self, plan: Emit, trees: Trees, admits: advising.Admits, trials: int) -> None:
+            allowed.append(trials)
+            super().__init__(plan, trees, admits, trials)
+
+    monkeypatch.setattr(advising, "_Search", Noting)
+    fixes_of("SELECT DISTINCT id FROM a")
+    fixes_of(REFUSED["join of ten"])
+    assert allowed[0] == advising.MOST_TRIALS
+    assert allowed[1] < advising.MOST_TRIALS
+
+
+def test_of_many_windows_none_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def admits(texts: Mapping[str, str]) -> bool:
+        tried.append(len(texts))
+        return len(texts) == 8
+
+    monkeypatch.setattr(advising, "apply", lambda edits, trees: {each.target: "" for each in edits})
+    family = [
+        Edit("window", f"s{number}", lambda tree: None, "", "", "", Burden.WINDOW) for number in range(8)
+    ]
+    session = Session()
+    session.sql("CREATE STREAM s (ts TIMESTAMP) TIMESTAMP BY ts; CREATE QUERY q AS SELECT ts FROM s;")
+    search = advising._Search(session.query("q").plan, {}, admits, advising.MOST_TRIALS)
+    assert list(search.smallest(family)) == [tuple(family)]
+    assert min(tried) == 7

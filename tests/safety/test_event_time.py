@@ -118,6 +118,26 @@ def test_a_linear_form_is_right_for_every_instant(text: str, instants: list[date
         assert form.low <= error <= form.high
 
 
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("unix_timestamp(ts) * 2", True),
+        ("unix_timestamp(ts) DIV 300", True),
+        ("CAST(unix_timestamp(ts) / 300 AS BIGINT)", True),
+        ("floor(unix_timestamp(ts) / 300)", True),
+        ("unix_timestamp(ts) / 300", False),
+        ("unix_timestamp(ts) * 0.5", False),
+        ("unix_timestamp(ts) + 0.5", False),
+        ("CAST(unix_timestamp(ts) AS DECIMAL(12, 2))", False),
+    ],
+)
+def test_whole_numbers_are_not_rounded_again(text: str, whole: bool) -> None:
+    (output,) = outputs(text).outputs
+    form = linear(output.scalar.expression, lambda name: INSTANTS if name == "a.ts" else None)
+    assert form is not None
+    assert form.whole is whole
+
+
 @pytest.mark.parametrize("text", NOT_OF_TIME)
 def test_what_is_no_time_has_no_linear_form(text: str) -> None:
     (output,) = outputs(text).outputs
@@ -175,6 +195,8 @@ REFUSED = (
     "SELECT ISTREAM(a.v, b.w) FROM a [RANGE 1 MINUTE], b WHERE a.k = b.k AND b.ts < a.ts",
     "SELECT ISTREAM(a.v, b.w) FROM a, b, c WHERE a.k = b.k AND b.k = c.k AND a.ts = b.ts",
     "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND hour(a.ts) = hour(b.ts)",
+    # That partners come in time is a matter of a CHECK here, which nobody would ask the rows of a to keep.
+    "SELECT DISTINCT a.v, b.w FROM a [ROWS 3], b WHERE a.k = b.k AND b.ts BETWEEN a.ts AND a.until",
     "SELECT due, COUNT(*) AS n FROM a GROUP BY due",
     "SELECT ISTREAM(DISTINCT date_trunc('hour', due)) FROM a",
     "SELECT RSTREAM(date_trunc('hour', ts), COUNT(*)) FROM a GROUP BY date_trunc('hour', ts)",

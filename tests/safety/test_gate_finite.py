@@ -52,6 +52,8 @@ BOUNDED = [
     "SELECT MIN(m) AS least FROM (SELECT k % 4 AS g, MAX(v % 3) AS m FROM s GROUP BY k % 4) x",
     "SELECT DISTINCT s.k % 10 AS m FROM s, r WHERE s.v % 5 = r.v % 5",
     "SELECT s.k % 10 AS m, COUNT(*) AS n FROM s, r WHERE s.v % 5 = r.v % 5 GROUP BY s.k % 10",
+    "SELECT DISTINCT x.v % 3 AS m FROM s x, s y WHERE x.k = y.k AND x.f AND y.f",
+    "SELECT DISTINCT x.v % 3 AS m FROM s x, s y WHERE x.k = y.k AND NOT x.f AND NOT y.f",
     "SELECT t.c, COUNT(*) AS n FROM s, t WHERE s.k = t.k GROUP BY t.c",
     "SELECT s.k, t.c, COUNT(DISTINCT s.v % 2) AS n FROM s, t WHERE s.k = t.k GROUP BY s.k, t.c",
     "SELECT DISTINCT s.k FROM s WHERE EXISTS (SELECT * FROM t WHERE t.k = s.k)",
@@ -166,6 +168,15 @@ def test_what_a_table_that_changes_assumes_is_said_wherever_it_stands(text: str)
     found = query(text).judged
     assert kind(text) == "conditional"
     assert any("grow" in each.sentence for each in found.assumes), found.assumes
+
+
+def test_above_a_join_a_state_rests_on_what_each_input_rests_on() -> None:
+    found = query(
+        "SELECT DISTINCT s.v, r.v AS w FROM s [RANGE 3 SECONDS], r [PARTITION BY k ROWS 1] "
+        "WHERE s.k = r.k AND r.k BETWEEN 0 AND 1000000000000000"
+    ).judged
+    (distinct,) = [state for state in found.states if state.operator == "distinct"]
+    assert any("different values" in each.sentence for each in distinct.assumes), distinct
 
 
 def test_equal_rows_are_not_made_one_below_a_table_that_is_asked_at_their_birth() -> None:

@@ -59,6 +59,12 @@ def test_the_order_counts_where_weak_inequalities_meet_strict_ones() -> None:
     assert (left.size, right.size) == (weak_orders(2), 1)
 
 
+def test_where_the_order_counts_the_lesser_attribute_is_the_one_to_compare() -> None:
+    left, _ = synopses(query("C", "D<A, D<=B, C>0, C<3", distinct=True))
+    for a, b, kept in ((10, 11, (A,)), (11, 10, (B,)), (10, 10, (A, B))):
+        assert left.keep(left.bucket({A: a, B: b, C: 1})) == Keep(greatest=kept)
+
+
 def test_no_more_rows_than_the_finite_domain_has_values() -> None:
     tried = query("A", "A=D", distinct=True, domains={n: Domain.finite((False, True)) for n in "AD"})
     assert size_bound(tried) == {"S": 2, "T": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -54,6 +55,12 @@ def test_over_one_stream_the_row_itself_comes_again() -> None:
     found = witness_of(tried, 4)
     assert [probe[0][0] for probe in found.probes] == ["S"] * 4
     assert found.tells_apart(tried)
+
+
+def test_probes_that_bring_nothing_tell_nothing_apart() -> None:
+    tried = query("A", "A>10", distinct=True, streams={"S": "A B"})
+    found = witness_of(tried, 4)
+    assert not replace(found, probes=((),) * 4).tells_apart(tried)
 
 
 def test_the_number_of_histories_doubles_with_every_row() -> None:

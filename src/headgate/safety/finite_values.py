@@ -20,7 +20,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model import types
-from headgate.plan.functions import BY_CLASS, BY_NAME
+from headgate.plan.functions import BY_CLASS
 from headgate.plan.nodes import TableScan
 from headgate.plan.sqltypes import from_sql
 from headgate.safety.constants import constant
@@ -269,7 +269,7 @@ class _Reading:
                 return Values.between(0, 6)
             case "isnull" | "isnotnull":
                 return replace(EITHER, nullable=False)
-        return EITHER if name in BY_NAME and BY_NAME[name].result == types.BOOLEAN else Values()
+        return Values()
 
     # -- whole numbers ----------------------------------------------------------------------------
 

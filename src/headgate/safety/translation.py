@@ -80,7 +80,7 @@ class Translated:
     def attributes_of(self, scalar: Scalar) -> tuple[Attribute, ...]:
         """The attributes that determine a scalar: itself if something is said of it, else its columns."""
         for attribute, known in self.scalars.items():
-            told = known.is_column or attribute in self.compared or attribute in self.shaped
+            told = attribute in self.compared or attribute in self.shaped
             if known.expression == scalar.expression and told:
                 return (attribute,)
         columns = {known.expression.name: a for a, known in self.scalars.items() if known.is_column}

@@ -105,7 +105,7 @@ class ClosingValues:
                 columns.append(_VALUE)
             else:
                 columns.append(key_column(self.aggregate.keys.index(name)))
-        if len(columns) > 1 or columns[0] != _VALUE:
+        if columns != [_VALUE]:
             rows = rows.join(groups.directory.live_rows(), on=NUMBER, how="left", maintain_order="left")
         gone = closed_by_all(heard, rows, columns).to_numpy()
         if not gone.any():

@@ -118,9 +118,8 @@ class Aggregate:
             bags[argument], bags_due[argument] = bag.due(clock.after, upto)
         state = replace(state, pending=pending, bags=bags)
         opens = self._opens(clock)
-        opening = None
-        if opens is not None and opens <= upto and not (opens <= clock.after and state.groups.records.live):
-            opening = max(opens, clock.after + 1)
+        # The query's first row comes after all that has been answered, so the step of the opening is yet to come.
+        opening = opens if opens is not None and clock.after < opens <= upto else None
         rows = state.groups.identify(self.keys_of(frame))
         step = Step.of(frame, rows, Due(due, bags_due), clock.after, upto, opening)
         if not step.points.size:

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from polars import selectors as cs
 
 Ints = npt.NDArray[np.int64]
 
@@ -133,7 +134,7 @@ class Pending:
             last = lanes[host][-1]
             if last.frame.height + pages[0].frame.height <= _SMALL_PAGE:
                 # Small pages grow together, or a stream of small batches would leave a page for each.
-                grown = _joined([last.between(upto, last.last), pages[0].frame], self.identity)
+                grown = _joined([last.between(upto, last.last), pages[0].frame])
                 pages[0] = Page(pages[0].name, _narrow(grown, self.identity))
                 lanes = (*lanes[:host], lanes[host][:-1], *lanes[host + 1 :])
         lanes = _appended(lanes, host, pages)
@@ -152,7 +153,7 @@ class Pending:
         """The same rows with the `count` smallest lanes made one."""
         by_size = sorted(lanes, key=lambda lane: sum(page.frame.height for page in lane))
         small, large = by_size[:count], by_size[count:]
-        rows = _joined([page.between(upto, page.last) for lane in small for page in lane], self.identity)
+        rows = _joined([page.between(upto, page.last) for lane in small for page in lane])
         merged = tuple(self._pages(self._summed(rows), f"{upto}.", number))
         return (*large, merged) if merged else tuple(large)
 
@@ -191,14 +192,12 @@ def _appended(lanes: Sequence[Lane], host: int | None, pages: Sequence[Page]) ->
     return (*lanes[:host], (*lanes[host], *pages), *lanes[host + 1 :])
 
 
-def _joined(frames: Sequence[pl.DataFrame], identity: Sequence[str]) -> pl.DataFrame:
+def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The rows of frames that may lack columns and differ in the width of their integers."""
     if all(frame.schema == frames[0].schema for frame in frames):
         return pl.concat(frames)
-    joined = pl.concat(frames, how="diagonal_relaxed")
-    return joined.with_columns(
-        pl.col(name).fill_null(0) for name in joined.columns if name != AT and name not in identity
-    )
+    # Only a count, which is an integer, can be absent.
+    return pl.concat(frames, how="diagonal_relaxed").with_columns(cs.integer().fill_null(0))
 
 
 def _narrow(frame: pl.DataFrame, identity: Sequence[str]) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import Any
 
 from sqlglot import exp
@@ -18,6 +18,7 @@ Trees = Mapping[str, exp.Expr]
 KINDS = ("table", "punctuation", "key", "constraint", "check", "distinct", "values", "window", "internal")
 
 
+@unique
 class Burden(IntEnum):
     """What an edit asks of its reader, the lightest first; from PUNCTUATION on, only the data can prove it right."""
 

@@ -49,10 +49,6 @@ class Function(Enum):
         """Whether repeating a value changes nothing."""
         return self in (Function.MIN, Function.MAX, Function.COUNT_DISTINCT)
 
-    @property
-    def is_extreme(self) -> bool:
-        return self in (Function.MIN, Function.MAX)
-
 
 @dataclass(frozen=True)
 class Aggregate:
