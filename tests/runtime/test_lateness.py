@@ -14,8 +14,8 @@ from tests.cli.door import headgate
 from tests.runtime.test_sources_arrival import chunk, stream
 
 from headgate.model.errors import DataError
-from headgate.model.time import DAY, HOUR, MINUTE, SECOND
-from headgate.runtime.lateness import Arrivals, added, counted, require_few, rounded, slack_for
+from headgate.model.time import DAY, HOUR, MINUTE, SECOND, in_whole_units
+from headgate.runtime.lateness import Arrivals, added, counted, require_few, slack_for
 from headgate.runtime.sources import Arrival
 
 TIMES = st.lists(st.integers(0, 40) | st.integers(0, 10**15), min_size=1, max_size=60)
@@ -69,7 +69,7 @@ def test_what_several_have_counted_is_counted_together() -> None:
     ],
 )
 def test_durations_are_rounded_up_as_people_write_them(microseconds: int, text: str) -> None:
-    assert rounded(microseconds) == text
+    assert in_whole_units(microseconds) == text
 
 
 def test_a_share_means_something_after_some_rows_or_at_the_end() -> None:

@@ -22,6 +22,10 @@ STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;\n"
             "FROM (SELECT RSTREAM(k) FROM s [RANGE 1 HOUR SLIDE 1 SECOND]) x [RANGE 1 HOUR]",
             "3,600 times",
         ),
+        (
+            "SELECT RSTREAM(k) FROM (SELECT ISTREAM(k) FROM s [RANGE 1 DAY]) x [RANGE 5 SECONDS SLIDE 1 SECOND]",
+            None,
+        ),
         ("SELECT RSTREAM(k) FROM s [RANGE 1000 SECONDS SLIDE 1 SECOND]", None),
         ("SELECT RSTREAM(k) FROM s [RANGE 1 HOUR]", None),
         ("SELECT ISTREAM(k) FROM s [RANGE 1 HOUR SLIDE 1 SECOND]", None),

@@ -67,3 +67,11 @@ def roughly(microseconds: int) -> str:
         if microseconds >= 10 * grain:
             return format_duration(-(-microseconds // grain) * grain)
     return format_duration(microseconds)
+
+
+def in_whole_units(microseconds: int) -> str:
+    """A duration as people write one, at least so long: in seconds up to two minutes, in minutes up to two hours, …"""
+    for unit, most in ((SECOND, 2 * MINUTE), (MINUTE, 2 * HOUR), (HOUR, 2 * DAY)):
+        if microseconds <= most:
+            return format_duration(-(-microseconds // unit) * unit)
+    return format_duration(-(-microseconds // DAY) * DAY)

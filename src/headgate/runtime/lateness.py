@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from headgate.model.errors import DataError
-from headgate.model.time import DAY, HOUR, MINUTE, SECOND, format_duration
+from headgate.model.time import in_whole_units
 
 LATE_BY = "_late_by"
 """The column in which late rows say by how many microseconds they are."""
@@ -102,25 +102,19 @@ def sentence(stream: str, arrivals: Mapping[str, Any]) -> str:
         f"{arrivals['late_rows']:,} of {arrivals['rows']:,} rows of {stream} came late and are in no answer"
     )
     return (
-        said if slack is None else f"{said}; a slack of {rounded(slack)} would have kept {KEPT:.1%} of them"
+        said
+        if slack is None
+        else f"{said}; a slack of {in_whole_units(slack)} would have kept {KEPT:.1%} of them"
     )
 
 
 def remedy(stream: str, arrivals: Mapping[str, Any]) -> str:
     """What to do about rows that come late."""
     slack = slack_for(arrivals["late_by"])
-    declared = "…" if slack is None else rounded(slack)
+    declared = "…" if slack is None else in_whole_units(slack)
     return (
         f"sort the rows by time, or write TIMESTAMP BY … WITHIN INTERVAL {declared} in CREATE STREAM {stream}"
     )
-
-
-def rounded(microseconds: int) -> str:
-    """A duration as people write one, at least so long."""
-    for unit, below in ((SECOND, 2 * MINUTE), (MINUTE, 2 * HOUR), (HOUR, 2 * DAY)):
-        if microseconds <= below:
-            return format_duration(-(-microseconds // unit) * unit)
-    return format_duration(-(-microseconds // DAY) * DAY)
 
 
 def require_few(metrics: Mapping[str, Any], most: float | None, *, ended: bool = False) -> None:

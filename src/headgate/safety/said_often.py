@@ -6,6 +6,8 @@ anybody reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headgate.model.time import format_duration
 from headgate.plan.nodes import Emit, Node, Window
 
@@ -19,11 +21,18 @@ def said_often(plan: Node) -> tuple[str, ...]:
     for emit in plan.walk():
         if not isinstance(emit, Emit) or emit.kind != "RSTREAM" or emit.slide is None:
             continue
-        for window in (each for each in emit.walk() if isinstance(each, Window)):
-            length = window.window.length
-            if length is not None and length // emit.slide > MOST_SAID:
+        for length in _lengths(emit.input):
+            if length // emit.slide > MOST_SAID:
                 found[_sentence(length, emit.slide)] = None
     return tuple(found)
+
+
+def _lengths(node: Node) -> Iterator[int]:
+    """The lengths of the windows in which rows are, up to where a result word below makes a stream of them again."""
+    if isinstance(node, Window) and node.window.length is not None:
+        yield node.window.length
+    for each in () if isinstance(node, Emit) else node.inputs:
+        yield from _lengths(each)
 
 
 def _sentence(length: int, slide: int) -> str:
