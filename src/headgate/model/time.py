@@ -70,7 +70,7 @@ def roughly(microseconds: int) -> str:
 
 
 def in_whole_units(microseconds: int) -> str:
-    """A duration as people write one, at least so long: in seconds up to two minutes, in minutes up to two hours, …"""
+    """A duration as people write one, at least so long: in seconds up to two minutes, then in larger units."""
     for unit, most in ((SECOND, 2 * MINUTE), (MINUTE, 2 * HOUR), (HOUR, 2 * DAY)):
         if microseconds <= most:
             return format_duration(-(-microseconds // unit) * unit)
