@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,21 +27,17 @@ from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
 from headgate.optimize.kept import with_kept
-from headgate.optimize.optimize import Optimized, OptimizedPlan, is_bounded, optimize
+from headgate.optimize.optimize import Optimized, OptimizedPlan
+from headgate.optimize.planned import PlannedQuery
 from headgate.optimize.statistics import Statistics, read_statistics
 from headgate.optimize.tree_cost import tree_cost
 from headgate.optimize.window_length import suggest_length
-from headgate.plan.bind import BoundQuery, bind
 from headgate.plan.catalog import Catalog, QueryDef, build_catalog, check_references, redefine
-from headgate.plan.meaning import check_meaning
 from headgate.plan.nodes import Emit, Join
-from headgate.plan.normalize import normalize
-from headgate.plan.patterns import label
 from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
 from headgate.safety.examine import examine
-from headgate.safety.gate import admit
 from headgate.safety.join_graph import join_graphs
 from headgate.safety.join_plans import JoinPlans, join_plans
 from headgate.safety.punctuation.plans import Cost
@@ -50,12 +45,12 @@ from headgate.safety.verdict import Verdict
 from headgate.safety.witness import find_adversaries, why_none
 
 if TYPE_CHECKING:
+    from headgate.physical.edges import Strategy
+    from headgate.physical.program import CompiledQuery, Program
     from headgate.runtime.local.data import Result
     from headgate.runtime.local.witnessing import NotShown, Shown
     from headgate.runtime.local.workspace import LocalWorkspace
     from headgate.runtime.spark.workspace import SparkWorkspace
-
-RunRequest = tuple[BoundQuery, Optimized]
 
 MOST_EDITED = 32
 """So many sets of edited statements are kept: queries that read each other get the same advice tried."""
@@ -89,7 +84,9 @@ class Session:
         self.statistics = Statistics()
         self.base = Path()
         self._known: dict[str, Query] = {}
-        """Queries that were asked for: each is judged once, as long as catalog and statistics are the same."""
+        """Queries that were asked for: each is planned once, as long as catalog and statistics are the same."""
+        self._programs: dict[tuple[object, ...], Program] = {}
+        """Programs that were asked for, by the plans of their queries and by how they were compiled."""
         self._edited: list[tuple[_Edited, Mapping[str, Query]]] = []
 
     @staticmethod
@@ -109,12 +106,17 @@ class Session:
         statements = parse(source)
         catalog = build_catalog(statements, self.catalog)
         check_references(catalog, statements)
-        added = [query for query in catalog.queries if not self.catalog.find(query.name)]
+        added = [
+            Query(self, PlannedQuery(catalog, query, self.statistics))
+            for query in catalog.queries
+            if not self.catalog.find(query.name)
+        ]
         for query in added:
-            Query(self, catalog, query, self.statistics).validate()
+            query.validate()
         self.catalog = catalog
         self.statements += statements
-        return self.query(added[-1].name) if added else None
+        self._known |= {query.name: query for query in added}
+        return added[-1] if added else None
 
     def stream(self, name: str, data: Any, *, time: str | None = None, slack: int | None = None) -> None:
         """Gives a stream its rows, in order of arrival; a stream not declared yet gets the data's columns.
@@ -152,21 +154,44 @@ class Session:
     def run(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, Result]:
         """Runs the named queries, or all, over all rows in this process; the output of each by name.
 
-        Options are those of `LocalWorkspace.prepare`: batch_rows, allow_unbounded, strategy, drain.
+        Options are those of `compile`, and of `LocalWorkspace.prepare`: batch_rows, drain.
         """
-        with self.advising():
-            return self.local.run(self.chosen(names), self.catalog, base=self.base, **options)
+        program, options = self._compiled(names, options)
+        return self.local.run(program, self.catalog, base=self.base, **options)
 
-    def chosen(self, names: Sequence[str] | None) -> list[RunRequest]:
-        """The named queries, or all of them, as an engine takes them."""
-        queries = [self.query(name) for name in names] if names else list(self.queries)
-        return [(query.bound, query.optimized) for query in queries]
+    def compile(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        allow_unbounded: bool = False,
+        strategy: Strategy = "UPA",
+    ) -> Program:
+        """The named queries, or all, as a program; RefusedError, with an edit that would help, if one is refused.
 
-    def require_admitted(self, names: Sequence[str] | None, *, allow_unbounded: bool = False) -> None:
-        """Raises RefusedError, with an edit that would help, unless the gate admits all the named queries."""
-        with self.advising():
-            for bound, optimized in self.chosen(names):
-                admit(bound, optimized.best.plan, allow_unbounded=allow_unbounded)
+        With `allow_unbounded`, those are compiled too whose state is not proven bounded.
+        """
+        from headgate.physical.compile import compile_queries
+        from headgate.physical.program import Refusal
+
+        chosen = [self.query(name) for name in names] if names else list(self.queries)
+        planned = [query.planned for query in chosen]
+        key = (*planned, allow_unbounded, strategy)
+        program = self._programs.get(key)
+        if program is None:
+            found = compile_queries(planned, allow_unbounded=allow_unbounded, strategy=strategy)
+            if isinstance(found, Refusal):
+                raise self._advised(found.error)
+            self._programs = {key: found}
+            program = found
+        return program
+
+    def _compiled(
+        self, names: Sequence[str] | None, options: Mapping[str, Any]
+    ) -> tuple[Program, dict[str, Any]]:
+        """A program by those of the options that say how to compile it, and the other options."""
+        how = {name: value for name, value in options.items() if name in ("allow_unbounded", "strategy")}
+        rest = {name: value for name, value in options.items() if name not in how}
+        return self.compile(names, **how), rest
 
     @cached_property
     def local(self) -> LocalWorkspace:
@@ -192,18 +217,16 @@ class Session:
         }
         return declared | {query.name.casefold(): query.statement.tree for query in self.catalog.queries}
 
-    @contextmanager
-    def advising(self) -> Iterator[None]:
-        """Lets a refusal from inside say which edit would help."""
-        try:
-            yield
-        except RefusedError as error:
-            fixes = self.query(error.query).fixes
-            if not fixes:
-                raise
-            edit = fixes[0].edit.replace("\n", ", and ")
-            remedy = f"{edit} ({fixes[0].effect}); headgate check shows other fixes; or run it with --allow-unbounded"
-            raise RefusedError(error.cause, query=error.query, remedy=remedy, place=error.place) from error
+    def _advised(self, error: RefusedError) -> RefusedError:
+        """A refusal that says which edit would help, if one is known."""
+        fixes = self.query(error.query).fixes
+        if not fixes:
+            return error
+        edit = fixes[0].edit.replace("\n", ", and ")
+        remedy = (
+            f"{edit} ({fixes[0].effect}); headgate check shows other fixes; or run it with --allow-unbounded"
+        )
+        return RefusedError(error.cause, query=error.query, remedy=remedy, place=error.place)
 
     def use_statistics(self, path: str | Path) -> None:
         """Rates and distinct counts for costs, from a YAML file."""
@@ -222,7 +245,8 @@ class Session:
             raise NameResolutionError(f"there is no query {name}", remedy=did_you_mean(name, known))
         query = self._known.get(found.name)
         if query is None or query.catalog is not self.catalog or query.statistics is not self.statistics:
-            query = self._known[found.name] = Query(self, self.catalog, found, self.statistics)
+            planned = PlannedQuery(self.catalog, found, self.statistics)
+            query = self._known[found.name] = Query(self, planned)
         return query
 
     def edited(self, texts: Mapping[str, str]) -> Mapping[str, Query]:
@@ -233,7 +257,9 @@ class Session:
                 self._edited.append(self._edited.pop(position))
                 return queries
         catalog = redefine(self.catalog, texts)
-        queries = {each.name: Query(self, catalog, each, self.statistics) for each in catalog.queries}
+        queries = {
+            each.name: Query(self, PlannedQuery(catalog, each, self.statistics)) for each in catalog.queries
+        }
         self._edited = [*self._edited, (key, queries)][-MOST_EDITED:]
         return queries
 
@@ -265,39 +291,49 @@ class Query:
     """A query of a session, at every stage of its path."""
 
     session: Session
-    catalog: Catalog
-    definition: QueryDef
-    statistics: Statistics
+    planned: PlannedQuery
 
     @property
     def name(self) -> str:
-        return self.definition.name
+        return self.planned.name
 
-    @cached_property
-    def bound(self) -> BoundQuery:
-        """Names resolved, types checked."""
-        return bind(self.catalog, self.definition)
+    @property
+    def catalog(self) -> Catalog:
+        return self.planned.catalog
 
-    @cached_property
+    @property
+    def definition(self) -> QueryDef:
+        return self.planned.definition
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.planned.statistics
+
+    @property
     def plan(self) -> Emit:
-        """Normalized, and checked to mean something."""
-        plan = replace(self.bound.plan, input=normalize(self.bound.plan.input))
-        check_meaning(plan, label(plan), self.bound.statement)
-        return plan
+        """Bound, normalized, and checked to mean something."""
+        return self.planned.plan
 
     def validate(self) -> None:
         """Raises unless the query binds and means something."""
-        _ = self.plan
+        self.planned.validate()
 
-    @cached_property
+    @property
     def optimized(self) -> Optimized:
         """The cheapest plan and what it was compared with."""
-        return optimize(self.plan, self.statistics, self.name)
+        return self.planned.optimized
 
-    @cached_property
+    @property
     def judged(self) -> Verdict:
         """The gate's verdict on the plan that would run, without advice."""
-        return self.optimized.judgement.verdict
+        return self.planned.verdict
+
+    @cached_property
+    def _even_unbounded(self) -> CompiledQuery:
+        """The query as operators, whatever the gate says: for those who look at it."""
+        from headgate.physical.compile import compile_query
+
+        return compile_query(self.planned, allow_unbounded=True)
 
     def check(self) -> CheckResult:
         """The verdict on every state of the plan that would run, and fixes if it is refused."""
@@ -360,14 +396,10 @@ class Query:
             return NotShown("it is admitted")
         refuted: NotShown | None = None
         for trial in find_adversaries(self.plan, max(count, LEAST_ROWS)):
-            found = play(trial, self.bound, self.optimized)
+            found = play(trial, self._even_unbounded)
             if isinstance(found, Shown) and count < LEAST_ROWS:
                 fewer = [each for each in find_adversaries(self.plan, count) if each.resembles(trial)]
-                found = (
-                    play(fewer[0], self.bound, self.optimized)
-                    if fewer
-                    else NotShown("there are too few rows")
-                )
+                found = play(fewer[0], self._even_unbounded) if fewer else NotShown("there are too few rows")
             if isinstance(found, Shown):
                 return found
             refuted = refuted or found
@@ -394,7 +426,7 @@ class Query:
         """
         try:
             edited = self.session.edited(texts)
-            return edited[self.name].is_bounded and all(
+            return edited[self.name].planned.is_bounded and all(
                 edited[other.name]._stays_as_good_as(other)
                 for other in self._others
                 if not texts.keys().isdisjoint(other.names_read)
@@ -402,15 +434,10 @@ class Query:
         except HeadgateError:
             return False
 
-    @cached_property
-    def is_bounded(self) -> bool:
-        """Whether the gate admits the query; asked of statements with edits, whose costs do not matter."""
-        return is_bounded(self.plan)
-
     def _stays_as_good_as(self, before: Query) -> bool:
         """Whether this query, which has to mean something, is admitted if it was before."""
         self.validate()
-        return not before.judged.admitted or self.is_bounded
+        return not before.judged.admitted or self.planned.is_bounded
 
     @cached_property
     def _others(self) -> list[Query]:
@@ -421,12 +448,6 @@ class Query:
     def names_read(self) -> frozenset[str]:
         """The case-folded names of this query and of all queries and streams behind it."""
         return names_read(self.definition, self.catalog)
-
-    @property
-    def _latest(self) -> Query:
-        """This query over the session's declarations of now: a table may have been given changes since."""
-        same = self.session.catalog is self.catalog
-        return self if same else self.session.query(self.name)
 
     def run(self, **options: Any) -> Result:
         """Runs this query alone over all rows of its session, in this process."""
@@ -439,11 +460,11 @@ class Query:
         that instant may come. So the answers to the last rows wait for later ones. With `idle_ms`, a stream that has
         been silent for so long holds nobody up; `headgate run` knows where files end, and answers to the end.
         """
-        session, latest = self.session, self._latest
-        with session.advising():
-            return session.on_spark.to_df(
-                latest.bound, latest.optimized, base=session.base, tables=session.local.rows, **options
-            )
+        session = self.session
+        program, options = session._compiled([self.name], options)
+        return session.on_spark.to_df(
+            program.queries[0], base=session.base, tables=session.local.rows, **options
+        )
 
     def start(self, sink: Any, *, checkpoint: str | Path | None = None, **options: Any) -> Any:
         """Starts the query on Spark and gives Spark's handle of it.
@@ -452,34 +473,34 @@ class Query:
         micro-batch's DataFrame and its number. Options are those of `SparkOptions`; besides, `trigger` and
         `sink_options` are handed to Spark.
         """
-        session, latest = self.session, self._latest
-        with session.advising():
-            return session.on_spark.start(
-                latest.bound,
-                latest.optimized,
-                sink,
-                base=session.base,
-                tables=session.local.rows,
-                checkpoint=checkpoint,
-                **options,
-            )
+        session = self.session
+        program, options = session._compiled([self.name], options)
+        return session.on_spark.start(
+            program.queries[0],
+            sink,
+            base=session.base,
+            tables=session.local.rows,
+            checkpoint=checkpoint,
+            **options,
+        )
 
     def explain(self, *, alternatives: bool = False, shards: int | None = None) -> Explanation:
         """The plan, with the update pattern and the state of every operator, and its stages on `shards` of Spark."""
         others = self.optimized.compared[1:] if alternatives else ()
         plans = [
             self.kept,
-            *(with_kept(each, examine(self.name, each.plan).methods, self.statistics) for each in others),
+            *(
+                with_kept(each, examine(self.name, each.plan, each.edges).methods, self.statistics)
+                for each in others
+            ),
         ]
         described = [describe_query(self.name, each, assumed=not self.statistics.given) for each in plans]
         stages: tuple[tuple[StageDescription, ...], ...] = ()
         if shards is not None:
             from headgate.physical.stages import cut
-            from headgate.runtime.local.start import runnable
 
-            ready = runnable(self.bound, self.optimized, allow_unbounded=True)
-            best = self.optimized.best
-            stages = (describe_stages(cut(ready.graph, best, shards), best),)
+            compiled = self._even_unbounded
+            stages = (describe_stages(cut(compiled.graph, compiled.facts, shards), compiled.facts),)
         return Explanation((described[0],), (tuple(described[1:]),) if alternatives else (), stages)
 
     def __repr__(self) -> str:

@@ -12,10 +12,11 @@ from tests.oracle.values import Change, canonical_row, change_key
 
 from headgate.kernels.pieces import Pieces
 from headgate.model.batch import BORN, SIGN
+from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
+from headgate.physical.program import Program
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, Stop, static_table
-from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.query import QueryState
 from headgate.session import Session
 
@@ -35,12 +36,10 @@ def output_of(
     session.sql(text)
     mark_changing(session, tables)
     found = session.query(query)
-    ready = runnable(found.bound, found.optimized, allow_unbounded=True, strategy=strategy)
-    streams = [
-        (stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in used_streams([ready])
-    ]
-    given = {table.name: _table(tables[table.name], table.columns) for table in used_tables([ready])}
-    run = LocalRun([ready], streams, given, stop)
+    ready = compile_query(found.planned, allow_unbounded=True, strategy=strategy)
+    streams = [(stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in ready.streams]
+    given = {table.name: _table(tables[table.name], table.columns) for table in ready.tables}
+    run = LocalRun(Program((ready,)), streams, given, stop)
     if restore_every_step:
         run.states[query] = _Restoring(run.states[query].graph)
     pieces: list[pl.DataFrame] = []

@@ -11,9 +11,10 @@ from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 from tests.spark.shards import Cluster, stage_of
 
+from headgate.physical.compile import compile_query
+from headgate.physical.program import Program
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
-from headgate.runtime.local.start import runnable, used_streams
 from headgate.session import Session
 
 KEY, FLAGGED = "KEY (a)", "PUNCTUATED BY (a) WHEN p"
@@ -67,14 +68,13 @@ def played(text: str, rows: dict[str, pa.Table], *, step: int = 200) -> tuple[in
     session.sql(text)
     query = session.query("q")
     assert query.check().admitted
-    ready = runnable(query.bound, query.optimized)
+    ready = compile_query(query.planned)
     streams = [
-        (stream, frame_of(rows[stream.name], stream.columns).iter_slices(step))
-        for stream in used_streams([ready])
+        (stream, frame_of(rows[stream.name], stream.columns).iter_slices(step)) for stream in ready.streams
     ]
     sizes: list[int] = []
     late: list[pl.DataFrame] = []
-    LocalRun([ready], streams).run(
+    LocalRun(Program((ready,)), streams).run(
         lambda *_: None, lambda query, stream, frame: late.append(frame), lambda p: sizes.append(p.state_rows)
     )
     return max(sizes), pl.concat(late) if late else pl.DataFrame()

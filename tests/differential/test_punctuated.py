@@ -20,10 +20,11 @@ from tests.spark.shards import Cluster, stage_of
 from headgate.kernels import closing_distinct, join_purge
 from headgate.kernels.aggregate import closing
 from headgate.physical import forgetting
+from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
+from headgate.physical.program import Program
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
-from headgate.runtime.local.start import runnable, used_streams
 from headgate.session import Session
 
 CYCLE = {
@@ -307,13 +308,13 @@ def peak_rows(text: str, rows: Rows, *, step: int, strategy: Strategy = "UPA") -
     session = Session()
     query = session.sql(text)
     assert query is not None
-    ready = runnable(query.bound, query.optimized, strategy=strategy)
+    ready = compile_query(query.planned, strategy=strategy)
     arrivals = tables(text, rows)
     streams = [
         (stream, frame_of(arrivals[stream.name], stream.columns).iter_slices(step))
-        for stream in used_streams([ready])
+        for stream in ready.streams
     ]
-    run = LocalRun([ready], streams)
+    run = LocalRun(Program((ready,)), streams)
     sizes: list[int] = []
     late: list[object] = []
     run.run(

@@ -14,9 +14,10 @@ from tests.differential.test_punctuated import pieces
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 
+from headgate.physical.compile import compile_query
+from headgate.physical.program import Program
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
-from headgate.runtime.local.start import runnable, used_streams
 from headgate.safety.verdict import Verdict
 from headgate.session import Session
 
@@ -135,10 +136,10 @@ def peak(query: str, rows: dict[str, pa.Table]) -> int:
     """The largest state, in rows, while the streams come in small steps."""
     found = Session().sql(text_of(query))
     assert found is not None
-    ready = runnable(found.bound, found.optimized)
-    streams = [(s, frame_of(rows[s.name], s.columns).iter_slices(25)) for s in used_streams([ready])]
+    ready = compile_query(found.planned)
+    streams = [(s, frame_of(rows[s.name], s.columns).iter_slices(25)) for s in ready.streams]
     sizes: list[int] = []
-    LocalRun([ready], streams).run(
+    LocalRun(Program((ready,)), streams).run(
         lambda *_: None, lambda query, stream, late: None, lambda progress: sizes.append(progress.state_rows)
     )
     return max(sizes)

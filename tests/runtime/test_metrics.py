@@ -50,7 +50,7 @@ def prepared(text: str, rows: pl.DataFrame) -> LocalRun:
     session = hg.Session()
     session.stream("s", rows)
     session.sql(text)
-    run, _ = session.local.prepare(session.chosen(None), session.catalog, base=Path(), drain=False)
+    run, _ = session.local.prepare(session.compile(None), session.catalog, base=Path(), drain=False)
     return run
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from headgate.model import types
 from headgate.model.scalar import Scalar
+from headgate.physical.compile import compile_query
+from headgate.physical.program import Program
 from headgate.runtime.local.engine import LocalRun
-from headgate.runtime.local.start import runnable
 from headgate.runtime.sources.kept_promises import KeptPromises
 from headgate.safety.promise import Promise
 from headgate.session import Session
@@ -106,7 +107,7 @@ def late_rows(query: str) -> tuple[list[int], int]:
     session = Session()
     session.sql(TEXT)
     chosen = session.query(query)
-    ready = runnable(chosen.bound, chosen.optimized)
+    ready = compile_query(chosen.planned)
     bids = [(3, False), (6, True), (5, False), (7, False), (9, False)]
     frames = {
         "items": pl.DataFrame({"ts": [at(1)], "item": [7]}),
@@ -116,7 +117,7 @@ def late_rows(query: str) -> tuple[list[int], int]:
     }
     definitions = {stream.name: stream for stream in session.catalog.streams}
     used = [name for name in frames if name in ready.graph.streams]
-    run = LocalRun([ready], [(definitions[name], frames[name].iter_slices(2)) for name in used])
+    run = LocalRun(Program((ready,)), [(definitions[name], frames[name].iter_slices(2)) for name in used])
     late: list[int] = []
     said: list[pl.DataFrame] = []
     run.run(

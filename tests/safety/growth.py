@@ -23,10 +23,11 @@ from tests.oracle.generate_queries import Author
 from tests.oracle.pen import Pen
 
 from headgate.model.schema import Column
+from headgate.physical.compile import compile_query
+from headgate.physical.program import Program
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, Stop, static_table
-from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.session import Query
 
 Data = Literal["few", "unique", "hot", "null", "same", "silent", "late closings"]
@@ -39,7 +40,7 @@ KINDS: tuple[Data, ...] = ("unique", "few", "hot", "null", "same", "silent", "la
 LATE = 101
 """How many rows after a value its closing comes, where closings come late."""
 
-ROWS, STEP = 640, 32
+ROWS, STEP = 640, 64
 """Rows of each stream, one a second, and how many come at once: windows of the generator are full after 32."""
 LIVES = 8
 """A run lasts at least so many times what the longest-lived rows live."""
@@ -191,16 +192,16 @@ class Kept:
 
 def keeps(query: Query, data: Data, random: Random, *, rows: int = ROWS, step: int = STEP) -> Kept:
     """What an admitted query keeps over unkind streams."""
-    ready = runnable(query.bound, query.optimized)
+    ready = compile_query(query.planned)
     streams = []
     # Groups of a day are as many as ever after a day: the run is some of them long.
     pause = max(SECOND, LIVES * ready.graph.settles // rows)
-    for number, stream in enumerate(used_streams([ready])):
+    for number, stream in enumerate(ready.streams):
         few = data == "silent" and number > 0
         frame = stream_rows(stream, data, random, rows=rows // 8 if few else rows, pause=pause)
         streams.append((stream, frame.iter_slices(step)))
-    tables = {table.name: table_rows(table, random) for table in used_tables([ready])}
-    run = LocalRun([ready], streams, tables, stop=Stop.LAST_ROW)
+    tables = {table.name: table_rows(table, random) for table in ready.tables}
+    run = LocalRun(Program((ready,)), streams, tables, stop=Stop.LAST_ROW)
     sizes: list[int] = []
     said = 0
 

@@ -17,10 +17,11 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from headgate.physical.compile import compile_query
+from headgate.physical.program import Program
 from headgate.plan.catalog import AUTO, StreamDef
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, Stop, static_table
-from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.local.witnessing import Shown
 from headgate.session import Query
 
@@ -36,11 +37,11 @@ class Proof:
 
     @cached_property
     def ready(self) -> Any:
-        return runnable(self.query.bound, self.query.optimized, allow_unbounded=True)
+        return compile_query(self.query.planned, allow_unbounded=True)
 
     @cached_property
     def streams(self) -> list[StreamDef]:
-        return used_streams([self.ready])
+        return self.ready.streams
 
     @cached_property
     def arrivals(self) -> list[tuple[str, Row]]:
@@ -72,8 +73,8 @@ class Proof:
             empty = self.shown.frames[stream.name].clear()
             frame = pl.DataFrame(rows, schema=empty.schema) if rows else empty
             streams.append((stream, iter([frame_of(frame, stream.columns)])))
-        tables = {t.name: static_table(frame_of([], t.columns)) for t in used_tables([self.ready])}
-        run = LocalRun([self.ready], streams, tables, stop=Stop.LAST_ROW)
+        tables = {t.name: static_table(frame_of([], t.columns)) for t in self.ready.tables}
+        run = LocalRun(Program((self.ready,)), streams, tables, stop=Stop.LAST_ROW)
         said: list[pl.DataFrame] = []
         run.run(lambda query, frame: said.append(frame), lambda query, stream, late: None)
         metrics = run.states[self.query.name].metrics

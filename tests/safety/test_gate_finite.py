@@ -10,8 +10,9 @@ import pytest
 from tests.safety.growth import keeps
 
 from headgate.model.errors import DeclarationError
+from headgate.physical.compile import compile_query
+from headgate.physical.program import Program
 from headgate.runtime.local.engine import LocalRun, static_table
-from headgate.runtime.local.start import runnable, used_streams
 from headgate.session import Query, Session
 
 DECLARED = """
@@ -137,12 +138,12 @@ def test_a_check_of_two_columns_says_nothing_where_one_is_null() -> None:
 
 def test_changes_of_a_table_that_was_taken_as_static_are_an_error() -> None:
     found = query("SELECT t.c, COUNT(*) AS n FROM s, t WHERE s.k = t.k GROUP BY t.c")
-    ready = runnable(found.bound, found.optimized)
+    ready = compile_query(found.planned)
     rows = static_table(pl.DataFrame({"k": [1], "c": ["a"]}))
-    streams = [(stream, iter(())) for stream in used_streams([ready])]
-    LocalRun([ready], streams, {"t": rows})
+    streams = [(stream, iter(())) for stream in ready.streams]
+    LocalRun(Program((ready,)), streams, {"t": rows})
     with pytest.raises(DeclarationError, match="planned for one that does not"):
-        LocalRun([ready], streams, {"t": rows.with_columns(_born=pl.lit(5, dtype=pl.Int64))})
+        LocalRun(Program((ready,)), streams, {"t": rows.with_columns(_born=pl.lit(5, dtype=pl.Int64))})
 
 
 def test_a_session_that_is_given_changes_judges_the_query_anew() -> None:

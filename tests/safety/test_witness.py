@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from tests.cli.door import headgate
 
+from headgate.physical.compile import compile_query
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.witnessing import NotShown, Shown, play
 from headgate.safety.adversary import Adversary
@@ -181,7 +182,7 @@ def test_a_false_claim_is_found_out_when_it_is_played(promises: str, query: str,
         one_size=False,
         reason="",
     )
-    refuted = play(claim, session.queries[0].bound, session.queries[0].optimized)
+    refuted = play(claim, compile_query(session.queries[0].planned, allow_unbounded=True))
     assert isinstance(refuted, NotShown)
     assert reason in refuted.reason
 
@@ -193,7 +194,7 @@ def test_one_row_that_makes_no_difference_is_found_among_many(rows: int) -> None
     session.sql(ONE_STREAM.format("", "") + f"SELECT DISTINCT k FROM s WHERE k <> {rows - 1}")
     played = tuple({"k": number} for number in range(1, rows + 1))
     claim = Adversary("s", played, tuple((("s", row),) for row in played), one_size=False, reason="")
-    assert isinstance(play(claim, session.queries[0].bound, session.queries[0].optimized), NotShown)
+    assert isinstance(play(claim, compile_query(session.queries[0].planned, allow_unbounded=True)), NotShown)
 
 
 def test_a_claim_that_holds_passes() -> None:
@@ -201,7 +202,7 @@ def test_a_claim_that_holds_passes() -> None:
     session.sql(ONE_STREAM.format("", "KEY (v)") + "SELECT DISTINCT k FROM s")
     rows = tuple({"k": number} for number in range(1, 65))
     claim = Adversary("s", rows, tuple((("s", row),) for row in rows), one_size=False, reason="")
-    assert isinstance(play(claim, session.queries[0].bound, session.queries[0].optimized), Shown)
+    assert isinstance(play(claim, compile_query(session.queries[0].planned, allow_unbounded=True)), Shown)
 
 
 @pytest.mark.parametrize(("within", "breaks"), [(0, True), (2, True), (40, False)])

@@ -38,7 +38,7 @@ def run(spark: Any, folder: Path, query: str, to: str) -> None:
     session = hg.Session()
     session.sql(STREAM + query)
     place = Place(folder / "out", to=to)
-    run_to_folder(spark, session.chosen(None), folder, SparkOptions(shards=2), place)
+    run_to_folder(spark, session.compile(None), folder, SparkOptions(shards=2), place)
 
 
 def identity(message: Any) -> str:

@@ -46,7 +46,9 @@ def run(spark: Any, folder: Path, text: str, **options: Any) -> Any:
     session = Session()
     session.sql(text)
     place = Place(folder / "out", folder / "state")
-    return run_to_folder(spark, session.chosen(None), folder, SparkOptions(**{"shards": 2, **options}), place)
+    return run_to_folder(
+        spark, session.compile(None), folder, SparkOptions(**{"shards": 2, **options}), place
+    )
 
 
 def output(folder: Path, *columns: str) -> list[Any]:

@@ -49,7 +49,7 @@ def run(spark: Any, folder: Path, text: str, to: str) -> None:
     session = Session()
     session.sql(text)
     place = Place(folder / "out", folder / "state", to=to)
-    run_to_folder(spark, session.chosen(None), folder, SparkOptions(shards=1), place)
+    run_to_folder(spark, session.compile(None), folder, SparkOptions(shards=1), place)
 
 
 def address(postgres: PostgresServer, table: str, retry: int) -> str:

@@ -151,6 +151,6 @@ def test_a_stream_is_joined_with_a_table(
         rows = session.run()["q"].to_polars()
     else:
         spark = request.getfixturevalue("spark")
-        run_to_folder(spark, session.chosen(None), tmp_path, SparkOptions(shards=2), Place(tmp_path / "out"))
+        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(shards=2), Place(tmp_path / "out"))
         rows = pl.read_parquet(tmp_path / "out" / "q" / "*.parquet")
     assert rows.select("k", "name").sort("k").rows() == [(1, "one"), (2, "two")]

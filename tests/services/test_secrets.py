@@ -50,7 +50,7 @@ def run(spark: Any, folder: Path, kafka: KafkaServer, postgres: PostgresServer, 
     session.sql(text)
     place = Place(folder / "out", folder / "state", to=how.get("to"))
     options = SparkOptions(shards=2, drain=True)
-    return run_to_folder(spark, session.chosen(None), folder, options, place)
+    return run_to_folder(spark, session.compile(None), folder, options, place)
 
 
 def holding(folder: Path) -> list[Path]:

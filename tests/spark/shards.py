@@ -14,9 +14,9 @@ from tests.oracle.inputs import EPOCH, TimedRow
 from tests.oracle.values import Change, change_key
 
 from headgate.optimize.statistics import read_statistics
+from headgate.physical.compile import compile_query
 from headgate.physical.stages import cut, ways
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.start import runnable, used_tables
 from headgate.runtime.sources.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.compact import decode
@@ -73,9 +73,9 @@ def stage_of(
     if statistics is not None:
         session.statistics = read_statistics(statistics, "statistics", session.catalog)
     found = session.query(query)
-    ready = runnable(found.bound, found.optimized, allow_unbounded=True)
+    ready = compile_query(found.planned, allow_unbounded=True)
     best = found.optimized.best
-    read = used_tables([ready])
+    read = ready.tables
     told = [changes_of(each, *CHANGE) for each in read if not isinstance(tables[each.name], pa.Table)]
     streamed = {each.stream.name for each in told}
     given = {each.name: _table(tables[each.name], each.columns) for each in read if each.name not in streamed}

@@ -20,6 +20,7 @@ from tests.oracle.values import Change, change_key
 from tests.spark.shards import Cluster
 
 from headgate.model.errors import DataError
+from headgate.physical.compile import compile_query
 from headgate.runtime.sources.changes import changes_of
 from headgate.runtime.spark.run import Place, SparkOptions, make_stage, run_to_folder
 from headgate.session import Session
@@ -102,8 +103,7 @@ def test_the_answer_is_that_of_the_local_engine(
     table = session.catalog.find("p")
     found = session.query("q")
     stage = make_stage(
-        found.bound,
-        found.optimized,
+        compile_query(found.planned),
         SparkOptions(),
         shards=shards,
         tables={},
@@ -136,7 +136,7 @@ def test_a_change_of_another_kind_stops_the_query() -> None:
     found, table = session.query("q"), session.catalog.find("p")
     changes = {"p": changes_of(table, "at", "op")}  # type: ignore[arg-type]
     stage = make_stage(
-        found.bound, found.optimized, SparkOptions(), shards=1, tables={}, base=Path(), changes=changes
+        compile_query(found.planned), SparkOptions(), shards=1, tables={}, base=Path(), changes=changes
     )
     cluster = Cluster(stage)
     wrong = arrow(rows_of([(0, "?", 1, 1)]), ("k", "price", "at", "op"))
@@ -160,7 +160,7 @@ def test_changes_from_files_on_spark(spark: Any, tmp_path: Path) -> None:
         + QUERIES["join"]
     )
     run_to_folder(
-        spark, session.chosen(None), tmp_path, SparkOptions(shards=2, batch_rows=4), Place(tmp_path / "out")
+        spark, session.compile(None), tmp_path, SparkOptions(shards=2, batch_rows=4), Place(tmp_path / "out")
     )
     found = pl.read_parquet(tmp_path / "out" / "q" / "*.parquet")
     assert in_order(found) == expected("join", rows, changes)

@@ -35,7 +35,7 @@ def run(spark: Any, folder: Path, name: str, *, drain: bool, seconds: int = 4) -
     session.base = folder
     session.sql(QUERY.format(seconds=seconds))
     place = Place(folder / f"out-{name}", folder / f"state-{name}")
-    run_to_folder(spark, session.chosen(None), folder, SparkOptions(drain=drain, shards=2), place)
+    run_to_folder(spark, session.compile(None), folder, SparkOptions(drain=drain, shards=2), place)
     files = sorted((folder / f"out-{name}" / "q").glob("*.parquet"))
     return pl.concat([pl.read_parquet(file) for file in files]).sort("_time", "_op", "k", "n")
 

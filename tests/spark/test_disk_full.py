@@ -60,7 +60,7 @@ def session_in(folder: Path) -> hg.Session:
 
 def run(spark: Any, folder: Path, output: str, checkpoint: Path, *, drain: bool) -> None:
     options = SparkOptions(drain=drain, shards=2, batch_rows=10)
-    queries = session_in(folder).chosen(None)
+    queries = session_in(folder).compile(None)
     run_to_folder(spark, queries, folder, options, Place(folder / output, checkpoint))
 
 

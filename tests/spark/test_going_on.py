@@ -33,7 +33,7 @@ def add_file(folder: Path, number: int, *lines: str) -> None:
 def run(spark: Any, folder: Path, *, drain: bool | None = None) -> dict[str, Any]:
     options = SparkOptions(shards=1, drain=drain, rejects=str(folder / "bad"))
     place = Place(folder / "out", folder / "state")
-    found = run_to_folder(spark, Session.from_file(folder / "q.cql").chosen(None), folder, options, place)
+    found = run_to_folder(spark, Session.from_file(folder / "q.cql").compile(None), folder, options, place)
     return dict(found.metrics["q"])
 
 

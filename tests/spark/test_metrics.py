@@ -53,7 +53,7 @@ def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
     place = Place(tmp_path / "out", tmp_path / "state", on_batch=on_batch)
     options = SparkOptions(shards=2, batch_rows=10, drain=False)
     with serve_metrics(lambda: exposition(board.all()), 0) as address:
-        run_to_folder(spark, session_in(tmp_path).chosen(None), tmp_path, options, place)
+        run_to_folder(spark, session_in(tmp_path).compile(None), tmp_path, options, place)
 
     assert len(scrapes) == BATCHES
     assert [f'headgate_batches_total{{query="q"}} {n + 1}' in scrapes[n] for n in range(BATCHES)] == [
@@ -80,7 +80,7 @@ def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
     # What Spark reports is counted on by the next process.
     (tmp_path / "s" / "9.parquet").write_bytes((tmp_path / "s" / "0.parquet").read_bytes())
     later = Place(tmp_path / "out", tmp_path / "state")
-    run_to_folder(spark, session_in(tmp_path).chosen(None), tmp_path, options, later)
+    run_to_folder(spark, session_in(tmp_path).compile(None), tmp_path, options, later)
     again = json.loads((tmp_path / "out" / "q" / "metrics.json").read_text())
     assert again["batches"] == BATCHES + 1
     assert again["late_rows"] == 11

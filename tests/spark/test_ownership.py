@@ -271,7 +271,7 @@ def test_runs_in_one_folder_do_not_meet(spark: Any, tmp_path: Path) -> None:
     late = tmp_path / "out" / "_late" / "s"
 
     def on_spark(checkpoint: str | None, *names: str, bad: str, overwrite: bool = False) -> Any:
-        queries = Session.from_file(tmp_path / "q.cql").chosen(names or None)
+        queries = Session.from_file(tmp_path / "q.cql").compile(names or None)
         state = None if checkpoint is None else tmp_path / checkpoint
         place = Place(tmp_path / "out", state, overwrite)
         options = SparkOptions(shards=1, rejects=str(tmp_path / bad), batch_rows=1)

@@ -44,7 +44,7 @@ def rejected(folder: Path, name: str) -> list[dict[str, Any]]:
 def run(spark: Any, folder: Path, **options: Any) -> Any:
     session = Session.from_file(folder / "q.cql")
     place = Place(folder / options.pop("output", "out"), options.pop("checkpoint", None))
-    return run_to_folder(spark, session.chosen(None), folder, SparkOptions(**options), place)
+    return run_to_folder(spark, session.compile(None), folder, SparkOptions(**options), place)
 
 
 @pytest.mark.spark

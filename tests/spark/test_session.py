@@ -166,7 +166,7 @@ def test_a_bad_row_is_named_and_leaves_nothing(spark: Any, tmp_path: Path) -> No
     session.sql(FROM_CSV)
     session.sql("CREATE QUERY q AS SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
     with pytest.raises(DataError, match=r"a\.csv, row 2 \(line 3\), column ts: 'yesterday'"):
-        run_to_folder(spark, session.chosen(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
     assert not list((tmp_path / "out").iterdir())
 
 
@@ -177,4 +177,4 @@ def test_a_name_that_is_no_folder_is_refused(spark: Any, tmp_path: Path) -> None
     session.sql(FROM_CSV)
     session.sql("CREATE QUERY `../q` AS SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
     with pytest.raises(InputError, match="cannot name an output folder"):
-        run_to_folder(spark, session.chosen(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))

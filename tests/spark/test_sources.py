@@ -32,7 +32,7 @@ def test_a_source_without_end_is_followed(spark: Any, tmp_path: Path) -> None:
     place = Place(tmp_path / "out", on_batch=seen.append)
     summary = follow(
         spark,
-        session.chosen(None),
+        session.compile(None),
         tmp_path,
         SparkOptions(shards=1),
         place,
@@ -45,7 +45,7 @@ def test_a_source_without_end_is_followed(spark: Any, tmp_path: Path) -> None:
 
 def test_a_source_without_end_is_not_run_to_its_end(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="rate-micro-batch, which has no end") as refused:
-        run_to_folder(spark, made(RATE).chosen(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+        run_to_folder(spark, made(RATE).compile(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
     assert refused.value.remedy is not None
     assert "--follow" in refused.value.remedy
 

@@ -137,7 +137,7 @@ def run(
     """Run the queries of a file to the end of their input and write the results as Parquet."""
     session = open_session(file, stats)
     # Refusals come before anything is started, and need no Java.
-    session.require_admitted(query, allow_unbounded=allow_unbounded)
+    program = session.compile(query, allow_unbounded=allow_unbounded, strategy=strategy.value)
     future_us = None if max_ahead is None else duration(max_ahead, "--max-ahead")
     showing = Showing(quiet, metrics_port, metrics_host)
     if engine is Engine.spark:
@@ -145,12 +145,10 @@ def run(
 
         run_on_spark(
             session,
-            query,
+            program,
             output,
             {
                 "batch_rows": batch_rows or SPARK_BATCH_ROWS,
-                "allow_unbounded": allow_unbounded,
-                "strategy": strategy.value,
                 "drain": drain,
                 "shards": shards,
                 "future_us": future_us,
@@ -180,12 +178,10 @@ def run(
 
     run_here(
         session,
-        query,
+        program,
         output,
         {
             "batch_rows": batch_rows or LOCAL_BATCH_ROWS,
-            "allow_unbounded": allow_unbounded,
-            "strategy": strategy.value,
             "drain": drain is not False,
             "future_us": future_us,
         },

@@ -20,13 +20,14 @@ from headgate.runtime.board import Board
 from headgate.runtime.lateness import require_few
 
 if TYPE_CHECKING:
+    from headgate.physical.program import Program
     from headgate.runtime.local.engine import Progress as Step
     from headgate.session import Session
 
 
 def run_here(
     session: Session,
-    names: list[str] | None,
+    program: Program,
     output: Path,
     options: dict[str, Any],
     showing: Showing,
@@ -41,7 +42,7 @@ def run_here(
 
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
     prepared, sources = session.local.prepare(
-        session.chosen(names), session.catalog, base=session.base, policy=policy, **options
+        program, session.catalog, base=session.base, policy=policy, **options
     )
     console = open_console(stderr=True)
     unbounded = [name for name, state in prepared.states.items() if state.graph.allowed_unbounded]

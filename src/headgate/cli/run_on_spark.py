@@ -18,12 +18,13 @@ from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
 from headgate.cli.showing import Showing, summary_table
 
 if TYPE_CHECKING:
+    from headgate.physical.program import Program
     from headgate.session import Session
 
 
 def run_on_spark(
     session: Session,
-    names: list[str] | None,
+    program: Program,
     output: Path,
     options: dict[str, Any],
     showing: Showing,
@@ -38,25 +39,32 @@ def run_on_spark(
     """Runs queries to the end of their input or, if they are to follow it, until interrupted."""
     from headgate.runtime.spark.cluster import open_spark, require_spark
 
-    chosen = session.chosen(names)
     require_spark()
+    from headgate.runtime.local.start import require_time
     from headgate.runtime.output import late_folder, safe_name
     from headgate.runtime.sinks.address import formats_of, sink_at
+    from headgate.runtime.sources.changes import change_stream
+    from headgate.runtime.sources.declared import check_sources
     from headgate.runtime.spark.failures import close
-    from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, stages_of
+    from headgate.runtime.spark.run import Place, SparkOptions, read_tables, run_to_folder
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
 
     console = open_console(stderr=True)
     # What is wrong with the input is said before the seconds that Spark takes to start.
-    stages = stages_of(chosen, SparkOptions(**options), shards=1, base=session.base)
-    for stage in stages:
-        safe_name(stage.graph.query)
-        for stream in stage.streams:
-            late_folder(output, stream.name)
+    changes = [found.stream for table in program.tables if (found := change_stream(table)) is not None]
+    streams = [*program.streams, *changes]
+    for query in program:
+        safe_name(query.name)
         if to is not None:
-            sink_at(to, stage.graph.query)
-    needed = packages_for([each for stage in stages for each in stage.streams], formats_of(to))
+            sink_at(to, query.name)
+    for stream in streams:
+        require_time(stream)
+        late_folder(output, stream.name)
+    for query in program:
+        check_sources(query.plan)
+    tables = read_tables(program, session.base, SparkOptions(**options))
+    needed = packages_for(streams, formats_of(to))
     view = LiveView(
         console,
         quiet=showing.quiet,
@@ -66,19 +74,19 @@ def run_on_spark(
     with telling_what_is_kept(output, checkpoint), showing.serving(view.board, console), view:
         spark = open_spark(master, needed | settings)
         try:
-            place = Place(output, checkpoint, overwrite, view.board.put, to)
+            place = Place(output, checkpoint, overwrite, view.board.put, to, tables)
             if follow:
                 with _interruptible() as interrupted:
                     summary = run_on(
                         spark,
-                        chosen,
+                        program,
                         session.base,
                         SparkOptions(**options),
                         place,
                         is_over=interrupted.is_set,
                     )
             else:
-                summary = run_to_folder(spark, chosen, session.base, SparkOptions(**options), place)
+                summary = run_to_folder(spark, program, session.base, SparkOptions(**options), place)
         finally:
             close(spark)
     if not showing.quiet:

@@ -89,7 +89,7 @@ def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
     """Runs the admitted queries to the end of the data; calls back after every clock step."""
     session, state = demo.session, demo.state()
     run, _ = session.local.prepare(
-        session.chosen(demo.admitted), session.catalog, base=Path(), batch_rows=BATCH_ROWS
+        session.compile(demo.admitted), session.catalog, base=Path(), batch_rows=BATCH_ROWS
     )
     begun = perf_counter()
 
@@ -144,8 +144,8 @@ def run_demo_on_spark(
             session = _in_files(demo.session, folder, batches)
             rows = max(frame.height for frame in demo.session.local.rows.values())
             options = SparkOptions(batch_rows=max(1, rows // batches))
-            chosen = session.chosen(demo.admitted)
-            run_to_folder(spark, chosen, folder, options, Place(folder / "out", on_batch=on_batch))
+            program = session.compile(demo.admitted)
+            run_to_folder(spark, program, folder, options, Place(folder / "out", on_batch=on_batch))
             if "hot" in demo.admitted:
                 hot = pl.read_parquet(folder / "out" / "hot" / "*.parquet").sort("_time")
                 times = hot.select(pl.col("_time").dt.epoch("us"), "category", "bids")

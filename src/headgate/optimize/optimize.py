@@ -69,9 +69,9 @@ def optimize(plan: Emit, statistics: Statistics, name: str = "") -> Optimized:
     """
     candidates = [evaluate(each, statistics) for each in alternatives(plan)]
     ranked = sorted(candidates, key=lambda each: each.cost.total)
-    best, judgement = ranked[0], examine(name, ranked[0].plan)
+    best, judgement = ranked[0], examine(name, ranked[0].plan, ranked[0].edges)
     for each in ranked[1:] if not judgement.verdict.admitted else ():
-        found = examine(name, each.plan)
+        found = examine(name, each.plan, each.edges)
         if found.verdict.admitted:
             best, judgement = each, found
             break

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import singledispatch
+from weakref import WeakKeyDictionary
 
 from headgate.plan.catalog import TableDef
 from headgate.plan.nodes import (
@@ -74,18 +75,27 @@ class Edge:
 Edges = dict[Node, Edge]
 
 
+_KNOWN: WeakKeyDictionary[Node, Edge] = WeakKeyDictionary()
+"""An edge depends on its node and those below alone, and plans share most of their nodes with each other."""
+
+
 def label(plan: Node) -> Edges:
-    """The edge of every node of a plan."""
+    """The edge of every node of a plan; each node is looked at once, in whatever plans it stands."""
     edges: Edges = {}
 
     def visit(node: Node) -> None:
+        if node in edges:
+            return
         for each in node.inputs:
             visit(each)
-        inputs = [edges[each] for each in node.inputs]
-        edge = _edge(node, inputs)
-        if not isinstance(node, (Window, Emit)):
-            edge = replace(edge, has_internal=any(each.has_internal for each in inputs))
-        edges[node] = edge
+        known = _KNOWN.get(node)
+        if known is None:
+            inputs = [edges[each] for each in node.inputs]
+            known = _edge(node, inputs)
+            if not isinstance(node, (Window, Emit)):
+                known = replace(known, has_internal=any(each.has_internal for each in inputs))
+            _KNOWN[node] = known
+        edges[node] = known
 
     visit(plan)
     return edges

@@ -42,13 +42,14 @@ from headgate.safety.verdict import Cause, StateVerdict, Verdict
 class Judgement:
     """The verdict on a plan, and how its states are kept within it."""
 
+    plan: Emit
     verdict: Verdict
     methods: Methods
 
 
-def examine(query: str, plan: Emit) -> Judgement:
+def examine(query: str, plan: Emit, edges: Edges | None = None) -> Judgement:
     """The verdict on every state of a normalized plan, and the methods that it counts on."""
-    edges = label(plan)
+    edges = label(plan) if edges is None else edges
     nodes = list(plan.walk())
     purges = {node: study(node, edges) for node in nodes if isinstance(node, Join)}
     matching = {
@@ -59,7 +60,7 @@ def examine(query: str, plan: Emit) -> Judgement:
     judge_ = _Judge(edges, extents, purges, matching, retained, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
     verdict = Verdict(query, tuple(states), shape_of(plan), _waits(plan), warnings=said_often(plan))
-    return Judgement(verdict, judge_.methods)
+    return Judgement(plan, verdict, judge_.methods)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headgate.model.errors import Place, RefusedError
 from headgate.plan.bind import BoundQuery
 from headgate.plan.nodes import Emit
-from headgate.safety.examine import examine
+from headgate.safety.examine import Judgement
 from headgate.safety.methods import Methods
 from headgate.safety.verdict import Verdict
 
@@ -33,9 +33,8 @@ class AdmittedPlan:
             raise TypeError("only the gate admits plans")
 
 
-def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> AdmittedPlan:
-    """The admitted plan, or RefusedError naming the operator, the reason and what to do."""
-    judgement = examine(query.name, plan)
+def admit(query: BoundQuery, judgement: Judgement, *, allow_unbounded: bool = False) -> AdmittedPlan:
+    """The plan that was judged, admitted; or RefusedError naming the operator, the reason and what to do."""
     verdict = judgement.verdict
     if not verdict.admitted and not allow_unbounded:
         first = verdict.unbounded[0]
@@ -48,14 +47,4 @@ def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> Ad
             place=Place(query.statement.source, query.statement.span),
         )
     unbounded = allow_unbounded and not verdict.admitted
-    return AdmittedPlan(query.name, plan, verdict, judgement.methods, unbounded, _SEAL)
-
-
-def replan(admitted: AdmittedPlan, plan: Emit) -> AdmittedPlan:
-    """An admitted plan after optimization; judged anew, because a plan's states are the plan's own."""
-    judgement = examine(admitted.name, plan)
-    verdict = judgement.verdict
-    if not verdict.admitted and admitted.verdict.admitted:
-        raise AssertionError(f"optimization made the state of {admitted.name} unbounded")
-    unbounded = admitted.allowed_unbounded
-    return AdmittedPlan(admitted.name, plan, verdict, judgement.methods, unbounded, _SEAL)
+    return AdmittedPlan(query.name, judgement.plan, verdict, judgement.methods, unbounded, _SEAL)

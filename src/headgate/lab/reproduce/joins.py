@@ -31,13 +31,12 @@ from headgate.model.time import SECOND
 from headgate.optimize.estimate import join_inputs
 from headgate.optimize.join_order import order_cost
 from headgate.optimize.statistics import Statistics, StreamStatistics
+from headgate.physical.compile import compile_query
 from headgate.physical.graph import KernelStep, OperatorGraph
-from headgate.physical.lower import lower
+from headgate.physical.program import Program
 from headgate.plan.nodes import Join
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop
-from headgate.runtime.local.start import used_streams
-from headgate.safety.gate import admit
+from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.session import Query, Session
 
 ALGORITHMS = ("eager", "eager, lazy expiry", "lazy", "lazy, restore")
@@ -170,20 +169,19 @@ def _measure(
     tables: Mapping[str, pa.Table],
 ) -> tuple[float, int]:
     """Seconds per 1,000 rows once the windows are full, and all results."""
-    facts = query.optimized.best
-    graph = lower(admit(query.bound, facts.plan), facts)
+    compiled = compile_query(query.planned)
     lazily = max(1, interval // _STEP) if algorithm == "eager, lazy expiry" else None
-    ready = RunnableQuery(_with(graph, order, lazily, buckets), facts.plan)
+    compiled = replace(compiled, graph=_with(compiled.graph, order, lazily, buckets))
     last = max(table["ts"][-1].cast(pa.int64()).as_py() for table in tables.values())
     cuts = np.arange(START, last + _STEP * SECOND, _STEP * SECOND)
     streams = []
-    for stream in used_streams([ready]):
+    for stream in compiled.streams:
         table = tables[stream.name]
         times = table["ts"].cast(pa.int64()).to_numpy()
         streams.append((stream, slices(frame_of(table, stream.columns), times, cuts)))
-    run = LocalRun([ready], streams, stop=Stop.LAST_ROW)
+    run = LocalRun(Program((compiled,)), streams, stop=Stop.LAST_ROW)
     spent = seconds_per_thousand_rows(run, START + WINDOW * SECOND)
-    return spent, run.states[graph.query].metrics.rows_out
+    return spent, run.states[compiled.name].metrics.rows_out
 
 
 def _with(

@@ -18,13 +18,12 @@ from headgate.lab.reproduce.full_windows import seconds_per_thousand_rows
 from headgate.lab.reproduce.traffic import LINKS, Traffic, slices
 from headgate.model.time import SECOND
 from headgate.optimize.optimize import OptimizedPlan
+from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
-from headgate.physical.lower import lower
+from headgate.physical.program import Program
 from headgate.plan.nodes import Join, Negation
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop
-from headgate.runtime.local.start import used_streams
-from headgate.safety.gate import admit
+from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.session import Query, Session
 
 STEP_ROWS = 1_000
@@ -125,14 +124,13 @@ def _measure(text: str, variant: str, window: int, traffic: Traffic) -> tuple[fl
 
 def _run(query: Query, strategy: Strategy, *, pushed_down: bool, length: int, traffic: Traffic) -> LocalRun:
     plan = _plan(query.optimized.compared, pushed_down=pushed_down)
-    admitted = admit(query.bound, plan.plan)
-    ready = RunnableQuery(lower(admitted, plan, strategy), plan.plan)
+    compiled = compile_query(query.planned, plan=plan, strategy=strategy)
     cuts = traffic.cuts(length, STEP_ROWS, STEPS)
     streams = []
-    for stream in used_streams([ready]):
+    for stream in compiled.streams:
         rows = frame_of(traffic.tables[stream.name], stream.columns)
         streams.append((stream, slices(rows, traffic.times[stream.name], cuts)))
-    return LocalRun([ready], streams, stop=Stop.LAST_ROW)
+    return LocalRun(Program((compiled,)), streams, stop=Stop.LAST_ROW)
 
 
 def _plan(compared: Sequence[OptimizedPlan], *, pushed_down: bool) -> OptimizedPlan:

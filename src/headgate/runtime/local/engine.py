@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 
 import polars as pl
 
@@ -14,8 +13,8 @@ from headgate.model.errors import DeclarationError
 from headgate.model.time import BEGINNING, NEVER
 from headgate.physical.graph import OperatorGraph
 from headgate.physical.horizon import EPOCH, horizon, is_timeless
+from headgate.physical.program import CompiledQuery, Program
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.plan.nodes import Emit, TableScan
 from headgate.runtime.lateness import Arrivals
 from headgate.runtime.local.feed import Feed
 from headgate.runtime.query import QueryState
@@ -23,20 +22,6 @@ from headgate.runtime.sources.kept_promises import KeptPromises
 
 _FIRST = BEGINNING + 1
 """When the rows of a static table came."""
-
-
-@dataclass(frozen=True)
-class RunnableQuery:
-    """A query's graph and the plan it came from."""
-
-    graph: OperatorGraph
-    plan: Emit
-
-    @cached_property
-    def changing(self) -> frozenset[str]:
-        """The tables that it reads and that change."""
-        scans = [node for node in self.plan.walk() if isinstance(node, TableScan)]
-        return frozenset(scan.table.name for scan in scans if scan.table.changes)
 
 
 @dataclass(frozen=True)
@@ -61,9 +46,9 @@ class Stop(Enum):
 
 @dataclass
 class LocalRun:
-    """Queries over finite inputs: `run` calls back with every piece of output, in order."""
+    """A program over finite inputs: `run` calls back with every piece of output, in order."""
 
-    queries: Sequence[RunnableQuery]
+    program: Program
     streams: Sequence[tuple[StreamDef, Iterator[pl.DataFrame]]]
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Table changes in order of time, with `_born` and `_sign`; a static table's are before all time."""
@@ -72,12 +57,10 @@ class LocalRun:
     """Rows further ahead of the wall clock than this are set aside, and do not move the clock."""
 
     def __post_init__(self) -> None:
-        scans = [node for query in self.queries for node in query.plan.walk() if isinstance(node, TableScan)]
-        for table in {
-            scan.table.name: scan.table for scan in scans if scan.table.name in self.tables
-        }.values():
-            require_static(table, self.tables[table.name])
-        self.states = {query.graph.query: QueryState(query.graph) for query in self.queries}
+        for table in self.program.tables:
+            if table.name in self.tables:
+                require_static(table, self.tables[table.name])
+        self.states = {query.name: QueryState(query.graph) for query in self.program}
 
     def run(
         self,
@@ -90,7 +73,7 @@ class LocalRun:
         Late rows come with the query that does not see them, and their stream.
         """
         feed = Feed(self.streams, self.future_us)
-        sieves = {query.graph.query: self._sieves(query.graph) for query in self.queries}
+        sieves = {query.graph.query: self._sieves(query.graph) for query in self.program}
 
         def set_aside(query: str, stream: str, frame: pl.DataFrame) -> None:
             on_late(query, stream, frame)
@@ -106,7 +89,7 @@ class LocalRun:
                     on_late(reader, name, frame)
                     self.states[reader].metrics.future_rows += frame.height
             rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
-            for query in self.queries:
+            for query in self.program:
                 reader, upto = query.graph.query, step.upto
                 state, seen = self.states[reader], dict(rows)
                 state.metrics.streams = self._arrivals(feed, state)
@@ -126,7 +109,7 @@ class LocalRun:
             done = step.upto
             rows_read += sum(frame.height for frame in rows.values())
             on_progress(self._progress(done, rows_read))
-        for query in self.queries:
+        for query in self.program:
             state = self.states[query.graph.query]
             end = self._end(query, feed)
             if end is not None and end > state.clock:
@@ -134,7 +117,7 @@ class LocalRun:
                 for piece in state.answer(changes, end).frames:
                     on_output(query.graph.query, piece)
 
-    def _end(self, query: RunnableQuery, feed: Feed) -> int | None:
+    def _end(self, query: CompiledQuery, feed: Feed) -> int | None:
         """How far a query's clock runs on after the last row; None if nothing is due."""
         if is_timeless(query.plan):
             self.states[query.graph.query].start = EPOCH
@@ -146,7 +129,7 @@ class LocalRun:
         changes = {name: last for name in query.changing if (last := self._last_change(name)) is not None}
         return horizon(query.plan, {**feed.last, **changes})
 
-    def _certain(self, query: RunnableQuery) -> int:
+    def _certain(self, query: CompiledQuery) -> int:
         """The last instant up to which the changes of a query's tables are all known."""
         last = [self._last_change(name) for name in query.changing]
         return min((BEGINNING if each is None else each - 1 for each in last), default=NEVER)
@@ -171,7 +154,7 @@ class LocalRun:
 
     def _readers(self, stream: str) -> list[str]:
         """The queries that read a stream."""
-        return [query.graph.query for query in self.queries if stream in query.graph.streams]
+        return [query.graph.query for query in self.program if stream in query.graph.streams]
 
     def _table_changes(self, after: int, upto: int) -> dict[str, pl.DataFrame]:
         found = {}

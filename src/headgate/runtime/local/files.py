@@ -44,7 +44,7 @@ def run_to_folder(
     """
     schemas = {
         query.graph.query: arrow_schema(query.graph.columns, change_log=query.graph.is_change_log)
-        for query in run.queries
+        for query in run.program
     }
     late_schemas = {
         stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams

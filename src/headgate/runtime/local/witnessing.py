@@ -27,14 +27,12 @@ from headgate.kernels.emit import TIME
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
 from headgate.model.time import DAY, SECOND
-from headgate.optimize.optimize import Optimized
-from headgate.plan.bind import BoundQuery
+from headgate.physical.program import CompiledQuery, Program
 from headgate.plan.catalog import StreamDef
-from headgate.plan.nodes import StreamScan, Window
+from headgate.plan.nodes import Window
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, RunnableQuery, Stop, static_table
+from headgate.runtime.local.engine import LocalRun, Stop, static_table
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
-from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.output import escaped_name
 from headgate.runtime.query import Metrics
 from headgate.safety.adversary import Adversary, Values
@@ -101,13 +99,13 @@ class Shown:
         return written
 
 
-def play(adversary: Adversary, query: BoundQuery, optimized: Optimized) -> Shown | NotShown:
+def play(adversary: Adversary, query: CompiledQuery) -> Shown | NotShown:
     """The growth of what a query keeps over the rows of an adversary, or why its claim does not hold.
 
     Of fewer rows than are tried out otherwise the growth says little, and is not judged.
     """
     try:
-        played = _Played(adversary, query, optimized)
+        played = _Played(adversary, query)
         refuted = played.breach() or played.indifference()
         if refuted is None and len(adversary.rows) >= LEAST_ROWS:
             refuted = played.stagnation()
@@ -123,8 +121,7 @@ _UNPLAYABLE = (HeadgateError, pa.ArrowException, OverflowError)
 @dataclass(frozen=True)
 class _Played:
     adversary: Adversary
-    query: BoundQuery
-    optimized: Optimized
+    query: CompiledQuery
 
     # -- what is tried ----------------------------------------------------------------------------
 
@@ -219,13 +216,12 @@ class _Played:
     @cached_property
     def _streams(self) -> list[StreamDef]:
         """The streams that the query reads."""
-        scans = [node for node in self.optimized.best.plan.walk() if isinstance(node, StreamScan)]
-        return list({scan.stream.name: scan.stream for scan in scans}.values())
+        return list(self.query.streams)
 
     @cached_property
     def _step(self) -> int:
         """The time between two rows: longer than any window, so that what is still known was remembered."""
-        windows = [node.window for node in self.optimized.best.plan.walk() if isinstance(node, Window)]
+        windows = [node.window for node in self.query.plan.walk() if isinstance(node, Window)]
         return SECOND + max(((w.length or 0) + (w.slide or 0) for w in windows), default=0)
 
     @cached_property
@@ -305,21 +301,15 @@ class _Played:
     def _kept(self, places: Places) -> int:
         return self._run(self._chosen(places, ()), drain=False)[1].state_rows
 
-    @cached_property
-    def _ready(self) -> RunnableQuery:
-        return runnable(self.query, self.optimized, allow_unbounded=True)
-
     def _run(self, rows: Mapping[str, pl.DataFrame], *, drain: bool) -> tuple[list[pl.DataFrame], Metrics]:
         """What is said over the rows, and what that took."""
-        streams = [(stream, iter([rows[stream.name].drop(PLACE)])) for stream in used_streams([self._ready])]
+        streams = [(stream, iter([rows[stream.name].drop(PLACE)])) for stream in self.query.streams]
         # A table has no rows that could grow with those of the streams.
-        tables = {
-            table.name: static_table(frame_of([], table.columns)) for table in used_tables([self._ready])
-        }
-        run = LocalRun([self._ready], streams, tables, Stop.DRAINED if drain else Stop.LAST_ROW)
+        tables = {table.name: static_table(frame_of([], table.columns)) for table in self.query.tables}
+        run = LocalRun(Program((self.query,)), streams, tables, Stop.DRAINED if drain else Stop.LAST_ROW)
         pieces: list[pl.DataFrame] = []
         run.run(lambda query, frame: pieces.append(frame), lambda query, stream, late: None)
-        return [each for each in pieces if each.height], run.states[self._ready.graph.query].metrics
+        return [each for each in pieces if each.height], run.states[self.query.name].metrics
 
 
 def _plain_row(stream: StreamDef) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import pyarrow as pa
 
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import NameResolutionError
-from headgate.optimize.optimize import Optimized
-from headgate.physical.edges import Strategy
-from headgate.plan.bind import BoundQuery
+from headgate.physical.program import Program
 from headgate.plan.catalog import Catalog, TableDef
 from headgate.runtime.given import given_stream, given_table
 from headgate.runtime.local.data import Result, columns_of, frame_of
 from headgate.runtime.local.engine import LocalRun, static_table
-from headgate.runtime.local.start import prepare, runnable
+from headgate.runtime.local.start import prepare
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.sources import FileSource, RejectPolicy
 from headgate.runtime.sources.changes import changes_of, dated
@@ -61,24 +58,18 @@ class LocalWorkspace:
 
     def prepare(
         self,
-        queries: Sequence[tuple[BoundQuery, Optimized]],
+        program: Program,
         catalog: Catalog,
         *,
         base: Path,
         batch_rows: int = 100_000,
-        allow_unbounded: bool = False,
-        strategy: Strategy = "UPA",
         policy: RejectPolicy | None = None,
         drain: bool = True,
         future_us: int | None = None,
     ) -> tuple[LocalRun, list[FileSource]]:
-        """A local run of the queries; RefusedError if one is not proven bounded."""
-        ready = [
-            runnable(bound, optimized, allow_unbounded=allow_unbounded, strategy=strategy)
-            for bound, optimized in queries
-        ]
+        """A local run of a program."""
         return prepare(
-            ready,
+            program,
             catalog,
             base=base,
             batch_rows=batch_rows,
@@ -88,17 +79,15 @@ class LocalWorkspace:
             future_us=future_us,
         )
 
-    def run(
-        self, queries: Sequence[tuple[BoundQuery, Optimized]], catalog: Catalog, **options: Any
-    ) -> dict[str, Result]:
+    def run(self, program: Program, catalog: Catalog, **options: Any) -> dict[str, Result]:
         """The output of every query, by name. Options as in `prepare`."""
-        run, _ = self.prepare(queries, catalog, **options)
+        run, _ = self.prepare(program, catalog, **options)
         pieces: dict[str, list[pl.DataFrame]] = {}
         run.run(
             lambda query, frame: pieces.setdefault(query, []).append(frame), lambda query, stream, late: None
         )
         results: dict[str, Result] = {}
-        for query in run.queries:
+        for query in run.program:
             graph = query.graph
             schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
             tables = [to_arrow(frame, schema) for frame in pieces.get(graph.query, [])]

@@ -15,16 +15,14 @@ import polars as pl
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import HeadgateError, InputError, SetupError, UnsupportedError
-from headgate.optimize.optimize import Optimized
-from headgate.physical.edges import Strategy
+from headgate.physical.program import CompiledQuery, Program
 from headgate.physical.stages import cut, ways
-from headgate.plan.bind import BoundQuery
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.disk import disk_full, is_full
 from headgate.runtime.lateness import require_few
 from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
-from headgate.runtime.local.start import require_time, runnable, used_streams, used_tables
+from headgate.runtime.local.start import require_time
 from headgate.runtime.sinks.address import Sink, sink_at
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, change_stream
@@ -58,8 +56,6 @@ class SparkOptions:
     shards: int | None = None
     """None: as many as tasks run at once."""
     batch_rows: int = 1_000_000
-    allow_unbounded: bool = False
-    strategy: Strategy = "UPA"
     drain: bool | None = None
     """Whether the clock runs on after the last row; None: if all streams are files, which have an end."""
     idle_ms: int | None = None
@@ -72,8 +68,7 @@ class SparkOptions:
 
 
 def make_stage(
-    query: BoundQuery,
-    optimized: Optimized,
+    query: CompiledQuery,
     options: SparkOptions,
     *,
     shards: int,
@@ -82,33 +77,30 @@ def make_stage(
     narrow: bool = False,
     changes: Mapping[str, ChangeStream] | None = None,
 ) -> Stage:
-    """A query's first stage; RefusedError if it is not proven bounded.
+    """A query's first stage.
 
     `changes` are streams of changes by table, besides those that tables are declared with.
     """
-    ready = runnable(query, optimized, allow_unbounded=options.allow_unbounded, strategy=options.strategy)
     used, told = dict(tables), dict(changes or {})
-    for table in used_tables([ready]):
+    for table in query.tables:
         declared = None if table.name in used or table.name in told else change_stream(table)
         if declared is not None:
             told[table.name] = declared
         if table.name not in used and table.name not in told:
             used[table.name] = _read_table(table, base, options)
         require_static(table, None if table.name in told else used[table.name])
-    read = [table.name for table in used_tables([ready])]
+    read = [table.name for table in query.tables]
     streamed = [told[name] for name in read if name in told]
     # All shards hear of a table's changes, which only the first stage reads.
     staged = (
-        next(ways(ready.graph, optimized.best, shards))
-        if streamed
-        else cut(ready.graph, optimized.best, shards)
+        next(ways(query.graph, query.facts, shards)) if streamed else cut(query.graph, query.facts, shards)
     )
-    inputs = [*used_streams([ready]), *(each.stream for each in streamed)]
+    inputs = [*query.streams, *(each.stream for each in streamed)]
     # Partitions of other sources have no order among each other.
     ordered = options.ordered and all(is_file(each) or each.source is None for each in inputs)
     clock = ClockOptions(ordered, options.idle_ms, options.future_us)
     static = {name: used[name] for name in read if name not in told}
-    stage = with_changes(build_stages(ready.plan, staged, static, clock, narrow=narrow), streamed)
+    stage = with_changes(build_stages(query.plan, staged, static, clock, narrow=narrow), streamed)
     for stream in stage.streams:
         require_time(stream)
     return stage
@@ -123,14 +115,13 @@ def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFr
     return rows
 
 
-def stages_of(
-    queries: Sequence[tuple[BoundQuery, Optimized]], options: SparkOptions, *, shards: int, base: Path
-) -> list[Stage]:
-    """The stages of queries whose inputs are all declared with their sources."""
-    return [
-        make_stage(bound, optimized, options, shards=shards, tables={}, base=base)
-        for bound, optimized in queries
-    ]
+def read_tables(program: Program, base: Path, options: SparkOptions) -> dict[str, pl.DataFrame]:
+    """The rows of the tables of a program that do not change, each read once."""
+    return {
+        table.name: _read_table(table, base, options)
+        for table in program.tables
+        if change_stream(table) is None
+    }
 
 
 _STARTS = 4
@@ -147,18 +138,20 @@ class Place:
     on_batch: BatchReport = _ignored
     to: str | None = None
     """Where rows go instead of the folder, an address as `sink_at` reads it; metrics and late rows stay there."""
+    tables: Mapping[str, pl.DataFrame] | None = None
+    """Tables that do not change, if they were read already."""
 
 
 def run_to_folder(
     spark: SparkSession,
-    queries: Sequence[tuple[BoundQuery, Optimized]],
+    program: Program,
     base: Path,
     options: SparkOptions,
     place: Place,
 ) -> RunSummary:
     """Runs queries over all that there is of their input, one after the other; what they say goes to a folder."""
     metrics: dict[str, dict[str, Any]] = {}
-    with _runs(spark, queries, base, options, place) as (runs, staged):
+    with _runs(spark, program, base, options, place) as (runs, staged):
         for run in runs:
             for stream in run.stage.streams:
                 _require_end(stream)
@@ -177,7 +170,7 @@ def run_to_folder(
 
 def follow(
     spark: SparkSession,
-    queries: Sequence[tuple[BoundQuery, Optimized]],
+    program: Program,
     base: Path,
     options: SparkOptions,
     place: Place,
@@ -186,7 +179,7 @@ def follow(
     every_s: float = 1.0,
 ) -> RunSummary:
     """Runs queries side by side over their files and those that come, until `is_over` or one of them fails."""
-    with _runs(spark, queries, base, options, place) as (runs, staged), ExitStack() as stack:
+    with _runs(spark, program, base, options, place) as (runs, staged), ExitStack() as stack:
         for run in runs:
             run.read_on(options, end=False, moving=True)
             stack.push(run.ended)
@@ -310,7 +303,7 @@ class _Run:
 @contextmanager
 def _runs(
     spark: SparkSession,
-    queries: Sequence[tuple[BoundQuery, Optimized]],
+    program: Program,
     base: Path,
     options: SparkOptions,
     place: Place,
@@ -325,7 +318,11 @@ def _runs(
         raise InputError(
             "a run on several machines needs --checkpoint", remedy="name a folder that all of them reach"
         )
-    stages = stages_of(queries, options, shards=options.shards or tasks, base=base)
+    tables = read_tables(program, base, options) if place.tables is None else place.tables
+    stages = [
+        make_stage(query, options, shards=options.shards or tasks, tables=tables, base=base)
+        for query in program
+    ]
     reported: set[str] = set()
 
     def on_batch(metrics: Mapping[str, Any]) -> None:

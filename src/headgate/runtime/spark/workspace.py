@@ -10,8 +10,7 @@ import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.model.errors import InputError, NameResolutionError, UnsupportedError
-from headgate.optimize.optimize import Optimized
-from headgate.plan.bind import BoundQuery
+from headgate.physical.program import CompiledQuery
 from headgate.plan.catalog import Catalog, TableDef
 from headgate.plan.nodes import StreamScan
 from headgate.runtime.given import given_stream
@@ -69,8 +68,7 @@ class SparkWorkspace:
 
     def to_df(
         self,
-        query: BoundQuery,
-        optimized: Optimized,
+        query: CompiledQuery,
         *,
         base: Path,
         tables: Mapping[str, pl.DataFrame],
@@ -80,13 +78,12 @@ class SparkWorkspace:
         pipeline.prepare_session(self.spark)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
-        stage = self._stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=True)
+        stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=True)
         return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
 
     def start(
         self,
-        query: BoundQuery,
-        optimized: Optimized,
+        query: CompiledQuery,
         sink: Sink,
         *,
         base: Path,
@@ -101,7 +98,7 @@ class SparkWorkspace:
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         # A folder gets late rows too, and whole ones.
         narrow = not isinstance(sink, Path)
-        stage = self._stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
+        stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
         if sink == "kafka":
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
         if isinstance(sink, KafkaTopic) and checkpoint is not None:
@@ -130,8 +127,8 @@ class SparkWorkspace:
                 writer = writer.trigger(**trigger)
             return started(writer, checkpoint)
 
-    def _stage(self, query: BoundQuery, optimized: Optimized, options: SparkOptions, **how: Any) -> Stage:
-        return make_stage(query, optimized, options, changes=self.changes, **how)
+    def _stage(self, query: CompiledQuery, options: SparkOptions, **how: Any) -> Stage:
+        return make_stage(query, options, changes=self.changes, **how)
 
     def _packed(self, stage: Stage, base: Path, aside: Aside) -> tuple[list[DataFrame], tuple[int, ...]]:
         """The streams of a stage, packed, and the labels of its shards."""

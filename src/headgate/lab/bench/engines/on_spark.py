@@ -89,11 +89,9 @@ def _stream(spark: SparkSession, folder: Path) -> DataFrame:
 def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint: Path) -> DataFrame:
     session = Session()
     session.sql(workload.statements)
-    query = session.query("answer")
+    (query,) = session.compile(["answer"])
     cores = int(spark.sparkContext.defaultParallelism)
-    stage = make_stage(
-        query.bound, query.optimized, SparkOptions(), shards=cores, tables={}, base=folder, narrow=True
-    )
+    stage = make_stage(query, SparkOptions(), shards=cores, tables={}, base=folder, narrow=True)
     log = UnitLog(checkpoint / "headgate" / "units", stage.streams, cores)
     files = [sorted((folder / stream.name).iterdir()) for stream in stage.streams]
     names = [stream.name for stream in stage.streams]
