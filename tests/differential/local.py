@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,14 +11,13 @@ import pyarrow as pa
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, canonical_row, change_key
 
-from headgate.kernels.pieces import Pieces
 from headgate.model.batch import BORN, SIGN
 from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
 from headgate.physical.program import Program
 from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, Stop, static_table
-from headgate.runtime.query import QueryState
+from headgate.runtime.local.engine import LocalRun, LocalShard, Progress, Stop, static_table
+from headgate.runtime.shard import ShardState
 from headgate.session import Session
 
 
@@ -40,10 +40,13 @@ def output_of(
     streams = [(stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in ready.streams]
     given = {table.name: _table(tables[table.name], table.columns) for table in ready.tables}
     run = LocalRun(Program((ready,)), streams, given, stop)
-    if restore_every_step:
-        run.states[query] = _Restoring(run.states[query].graph)
     pieces: list[pl.DataFrame] = []
-    run.run(lambda name, frame: pieces.append(frame), lambda query, stream, late: None)
+
+    def after_step(_: Progress) -> None:
+        if restore_every_step:
+            _restore(run.shards[query])
+
+    run.run(lambda name, frame: pieces.append(frame), lambda query, stream, late: None, after_step)
     return sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
 
 
@@ -54,12 +57,10 @@ def mark_changing(session: Session, tables: Mapping[str, pa.Table | Sequence[Tim
             session.catalog = session.catalog.with_changes(name)
 
 
-class _Restoring(QueryState):
-    """A query that is taken down and set up again from its chunks before every step."""
-
-    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
-        self.restore(self.snapshot())
-        return super().answer(rows, upto)
+def _restore(shard: LocalShard) -> None:
+    """Takes a shard down and sets it up again from what it would have stored."""
+    facts, chunks = json.loads(json.dumps(shard.state.facts())), shard.state.chunks()
+    shard.state = ShardState.restored(shard.stage, facts, chunks)
 
 
 def _chunks(arrivals: Sequence[Mapping[str, pa.Table]], name: str, columns: Any) -> Iterator[pl.DataFrame]:

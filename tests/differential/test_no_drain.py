@@ -18,7 +18,7 @@ from tests.spark.shards import Cluster, arriving, stage_of
 from headgate.model.errors import MeaninglessError
 from headgate.model.time import SECOND
 from headgate.runtime.local.engine import Stop
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 TWO = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;

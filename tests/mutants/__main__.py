@@ -20,7 +20,7 @@ from tests.mutants.trial import Outcome, try_all
 CODE = (
     "src/headgate/kernels",
     "src/headgate/safety",
-    "src/headgate/runtime/spark/shard.py",
+    "src/headgate/runtime/shard.py",
     "src/headgate/runtime/local/engine.py",
 )
 TESTS = ("tests/kernels", "tests/safety", "tests/differential", "tests/runtime")

@@ -11,7 +11,7 @@ from tests.spark.shards import Cluster, stage_of
 
 from headgate.model.time import SECOND
 from headgate.runtime.spark.pack import NOW
-from headgate.runtime.spark.stage import ClockOptions
+from headgate.runtime.stage import ClockOptions
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, a BIGINT, c BIGINT, CHECK (a BETWEEN 0 AND 9)) TIMESTAMP BY ts;"
 TABLE = "CREATE TABLE t (a BIGINT, name STRING);"

@@ -13,7 +13,7 @@ from headgate.model.scalar import Scalar
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
 from headgate.runtime.local.engine import LocalRun
-from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.promise import Promise
 from headgate.session import Session
 
@@ -25,10 +25,12 @@ def broken(
     promise: Promise, rows: list[tuple[int | None, int, bool]], *, memory: int = 100, step: int = 2
 ) -> list[int]:
     """The numbers of the rows that break the promise, when they come in steps."""
-    kept = KeptPromises([promise], memory=memory)
+    kept = PromiseChecker([promise], memory=memory)
     schema = {"a": pl.Int64(), "b": pl.Int64(), "last": pl.Boolean()}
     frame = pl.DataFrame(rows, schema=schema, orient="row").with_row_index("number")
-    return [number for piece in frame.iter_slices(step) for number in kept.sift(piece)[1]["number"].to_list()]
+    return [
+        number for piece in frame.iter_slices(step) for number in kept.split(piece)[1]["number"].to_list()
+    ]
 
 
 def test_a_row_after_its_closing_row_is_broken() -> None:

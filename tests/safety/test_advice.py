@@ -25,7 +25,7 @@ from headgate.model.errors import HeadgateError
 from headgate.model.scalar import Scalar
 from headgate.model.source import SourceText
 from headgate.plan.nodes import Emit
-from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.advice import advise as advising
 from headgate.safety.advice.data_checks import disordered, failing, missing, reopened, repeated
 from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply
@@ -306,7 +306,7 @@ def test_a_check_finds_what_breaks_the_promise(values: list[tuple[int | None, bo
     with duckdb.connect() as connection:
         connection.register("s", rows.to_arrow())
         for promise, (check,) in pairs:
-            _, broken = KeptPromises([promise]).sift(rows)
+            _, broken = PromiseChecker([promise]).split(rows)
             found = connection.execute(check).fetchall()
             # Duplicates of NULL are no matter for a promise that closes values.
             known = [row for row in found if row[0] is not None or promise.cause == "check"]

@@ -21,8 +21,8 @@ from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import start_query, wait
-from headgate.runtime.spark.stage import Stage
 from headgate.runtime.spark.units import Unit
+from headgate.runtime.stage import Stage
 
 
 def output_on_spark(

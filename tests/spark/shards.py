@@ -23,8 +23,8 @@ from headgate.runtime.spark.compact import decode
 from headgate.runtime.spark.exchange import advance, relay
 from headgate.runtime.spark.messages import Message, Reply, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end
-from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.spark.store import load, save
+from headgate.runtime.stage import ClockOptions, Stage, build_stages
 from headgate.session import Session
 
 CHANGE = ("changed_at", "change_op")

@@ -18,8 +18,8 @@ from headgate.runtime.spark.checkpoint import claim, held, require_free
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
-from headgate.runtime.spark.stage import ClockOptions
 from headgate.runtime.spark.units import Slice, Unit, batches_of
+from headgate.runtime.stage import ClockOptions
 from headgate.safety.promise import Promise
 
 TEXT = """

@@ -14,11 +14,11 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import InputError, SetupError
 from headgate.plan.catalog import Source
+from headgate.runtime.shard import ShardState
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.reading_lists import UnitLog
-from headgate.runtime.spark.shard import ShardState
 from headgate.runtime.spark.units import Unit, read_units, units_of
 
 TEXT = """

@@ -15,7 +15,7 @@ from tests.oracle.values import same_output
 from tests.spark.shards import Cluster, stage_of
 
 from headgate.runtime.spark import store
-from headgate.runtime.spark.stage import ClockOptions, Stage
+from headgate.runtime.stage import ClockOptions, Stage
 from headgate.session import Session
 
 STREAMS = """

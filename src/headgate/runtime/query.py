@@ -80,24 +80,6 @@ class QueryState:
         )
         return twin
 
-    def snapshot(self) -> dict[str, Any]:
-        """All states as named chunks, with the clock: enough to continue exactly."""
-        operators = {index: dict(state.chunks()) for index, state in self.states.items()}
-        return {
-            "clock": self.clock,
-            "start": self.start,
-            "operators": operators,
-            "emit": dict(self.emit_state.chunks()),
-        }
-
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Continues from a snapshot of the same graph."""
-        self.clock, self.start = snapshot["clock"], snapshot["start"]
-        for index, step in enumerate(self.graph.steps):
-            if isinstance(step, KernelStep):
-                self.states[index] = step.kernel.restore(snapshot["operators"][index])
-        self.emit_state = self.graph.emit.restore(snapshot["emit"])
-
     def advance(self, rows: Mapping[str, pl.DataFrame], upto: int) -> pl.DataFrame:
         """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
         return self.answer(rows, upto).whole()

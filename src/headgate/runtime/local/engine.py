@@ -1,9 +1,19 @@
-"""The local engine: feeds streams through running queries, in this process, until the input ends."""
+"""The local engine: a loop in this process over one shard of each query, until the input ends.
+
+Each stream has a clock: the largest instant seen minus its slack. Rows at or after it may still come, so what lies
+before the smallest clock of a query's streams is complete and can be answered:
+
+```
+bids    ──x──x─x───────x─┤ clock of bids
+items   ───x─────x─┤ clock of items
+step    ═══════════╡ all rows up to here, sorted; the rest waits
+```
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import polars as pl
@@ -11,14 +21,23 @@ import polars as pl
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import DeclarationError
 from headgate.model.time import BEGINNING, NEVER
-from headgate.physical.graph import OperatorGraph
-from headgate.physical.horizon import EPOCH, horizon, is_timeless
-from headgate.physical.program import CompiledQuery, Program
+from headgate.physical.horizon import is_timeless
+from headgate.physical.program import Program
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.lateness import Arrivals
-from headgate.runtime.local.feed import Feed
+from headgate.runtime.local.stream_reader import StreamReader
 from headgate.runtime.query import QueryState
-from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.runtime.shard import (
+    Answer,
+    Piece,
+    ShardState,
+    arrive,
+    drain,
+    end_stream,
+    last_instant,
+    safe_instant,
+    step,
+)
+from headgate.runtime.stage import Stage, whole_stage
 
 _FIRST = BEGINNING + 1
 """When the rows of a static table came."""
@@ -45,6 +64,58 @@ class Stop(Enum):
 
 
 @dataclass
+class LocalShard:
+    """The only shard of a query: it gets all rows of its streams."""
+
+    stage: Stage
+    state: ShardState
+    stop: Stop
+
+    def take(self, stream: str, piece: Piece | None, answer: Answer) -> None:
+        """Takes the next piece of a stream, or its end."""
+        if piece is not None:
+            feed = self.stage.feeds_of(stream)[0]
+            mine = [replace(piece, feed=feed)]
+            self.state = arrive(self.stage, 0, self.state, stream, mine, None, answer)
+        elif self.stop is not Stop.CERTAIN:
+            self.state = end_stream(self.state, stream)
+
+    def advance(self, height: int, answer: Answer) -> None:
+        """Goes as far as is safe, if that is worth a step after a piece of so many rows.
+
+        Streams that are read in turn end their pieces at slightly different times; if every step were taken, every
+        other would bring the few rows between two such ends.
+        """
+        upto = self._safe()
+        if upto is not None and upto > self.state.query.clock:
+            ready = sum(buffer.ready(upto) for buffer in self.state.waiting)
+            if ready and 2 * ready >= height:
+                self.state = step(self.stage, 0, self.state, upto, answer)
+
+    def finish(self, answer: Answer) -> None:
+        """Goes on to the last row, or as far as is certain."""
+        upto = self._safe() if self.stop is Stop.CERTAIN else last_instant(self.stage, self.state)
+        self.state = step(self.stage, 0, self.state, upto, answer)
+
+    def drain(self, answer: Answer) -> None:
+        """Goes on until nothing is due, if that is meant; a query over tables that never change answers then."""
+        if self.stop is Stop.DRAINED or is_timeless(self.stage.plan):
+            self.state = drain(self.stage, 0, self.state, answer)
+
+    def _safe(self) -> int | None:
+        """The last instant up to which all is known that counts."""
+        if self.stop is not Stop.CERTAIN:
+            return safe_instant(self.stage, self.state)
+        safe = safe_instant(self.stage, self.state) if self.stage.streams else NEVER
+        changing = {table.name for table in self.stage.changing}
+        if safe is None or not (self.stage.streams or changing):
+            return None
+        # Changes that have not been told yet may come at the instant of the last one.
+        last = self.stage.last_changes
+        return min([safe, *(last.get(name, BEGINNING + 1) - 1 for name in changing)])
+
+
+@dataclass
 class LocalRun:
     """A program over finite inputs: `run` calls back with every piece of output, in order."""
 
@@ -55,12 +126,20 @@ class LocalRun:
     stop: Stop = Stop.DRAINED
     future_us: int | None = None
     """Rows further ahead of the wall clock than this are set aside, and do not move the clock."""
+    shards: dict[str, LocalShard] = field(init=False)
 
     def __post_init__(self) -> None:
         for table in self.program.tables:
-            if table.name in self.tables:
-                require_static(table, self.tables[table.name])
-        self.states = {query.name: QueryState(query.graph) for query in self.program}
+            require_static(table, self.tables[table.name])
+        self.shards = {}
+        for query in self.program:
+            stage = whole_stage(query, self.tables)
+            self.shards[query.name] = LocalShard(stage, ShardState.initial(stage), self.stop)
+
+    @property
+    def states(self) -> dict[str, QueryState]:
+        """The state of each query."""
+        return {name: shard.state.query for name, shard in self.shards.items()}
 
     def run(
         self,
@@ -70,101 +149,47 @@ class LocalRun:
     ) -> None:
         """Processes all input, until the clock has come to where `stop` says.
 
-        Late rows come with the query that does not see them, and their stream.
+        Late rows come with the query that does not see them, and their stream. Each stream is read only as far as the
+        slowest of them demands.
         """
-        feed = Feed(self.streams, self.future_us)
-        sieves = {query.graph.query: self._sieves(query.graph) for query in self.program}
+        readers = [StreamReader(stream, chunks, self.future_us) for stream, chunks in self.streams]
+        rows = 0
 
-        def set_aside(query: str, stream: str, frame: pl.DataFrame) -> None:
-            on_late(query, stream, frame)
-            self.states[query].metrics.late_rows += frame.height
+        def tell(query: str, answer: Answer) -> bool:
+            for stream, frames in answer.late.items():
+                for frame in frames:
+                    on_late(query, stream, frame)
+            for pieces in answer.rows:
+                for frame in pieces.frames:
+                    on_output(query, frame)
+            return bool(answer.rows or answer.late)
 
-        rows_read, done = 0, BEGINNING
-        for step in feed.steps():
-            for name, frame in step.late.items():
-                for reader in self._readers(name):
-                    set_aside(reader, name, frame)
-            for name, frame in step.ahead.items():
-                for reader in self._readers(name):
-                    on_late(reader, name, frame)
-                    self.states[reader].metrics.future_rows += frame.height
-            rows = {name: frame for name, frame in step.rows.items() if not frame.is_empty()}
-            for query in self.program:
-                reader, upto = query.graph.query, step.upto
-                state, seen = self.states[reader], dict(rows)
-                state.metrics.streams = self._arrivals(feed, state)
-                if self.stop is Stop.CERTAIN:
-                    upto = min(upto, feed.certain(query.graph.streams), self._certain(query))
-                    seen = {name: frame.filter(pl.col(BORN) <= upto) for name, frame in rows.items()}
-                    if upto <= state.clock:
-                        continue
-                changes = self._table_changes(state.clock, upto)
-                for name in (each for each in sieves[reader] if each in seen):
-                    seen[name], broken = sieves[reader][name].sift(seen[name])
-                    if not broken.is_empty():
-                        set_aside(reader, name, broken)
-                seen = {name: frame for name, frame in seen.items() if not frame.is_empty()}
-                for piece in state.answer({**seen, **changes}, upto).frames:
-                    on_output(reader, piece)
-            done = step.upto
-            rows_read += sum(frame.height for frame in rows.values())
-            on_progress(self._progress(done, rows_read))
-        for query in self.program:
-            state = self.states[query.graph.query]
-            end = self._end(query, feed)
-            if end is not None and end > state.clock:
-                changes = self._table_changes(state.clock, end)
-                for piece in state.answer(changes, end).frames:
-                    on_output(query.graph.query, piece)
+        while unread := [each for each in readers if not each.ended]:
+            reader = min(unread, key=lambda each: each.clock)
+            piece, name = reader.read(), reader.stream.name
+            rows += 0 if piece is None else piece.read
+            moved = False
+            for query, shard in self.shards.items():
+                if name in shard.state.clocks:
+                    answer = Answer()
+                    shard.take(name, piece, answer)
+                    shard.advance(reader.height, answer)
+                    moved |= tell(query, answer)
+            if moved:
+                on_progress(self._progress(rows))
+        for finish in (LocalShard.finish, LocalShard.drain):
+            moved = False
+            for query, shard in self.shards.items():
+                answer = Answer()
+                finish(shard, answer)
+                moved |= tell(query, answer)
+            if moved and finish is LocalShard.finish:
+                on_progress(self._progress(rows))
 
-    def _end(self, query: CompiledQuery, feed: Feed) -> int | None:
-        """How far a query's clock runs on after the last row; None if nothing is due."""
-        if is_timeless(query.plan):
-            self.states[query.graph.query].start = EPOCH
-            return EPOCH
-        if self.stop is Stop.CERTAIN:
-            return min(feed.certain(query.graph.streams), self._certain(query))
-        if self.stop is Stop.LAST_ROW:
-            return None
-        changes = {name: last for name in query.changing if (last := self._last_change(name)) is not None}
-        return horizon(query.plan, {**feed.last, **changes})
-
-    def _certain(self, query: CompiledQuery) -> int:
-        """The last instant up to which the changes of a query's tables are all known."""
-        last = [self._last_change(name) for name in query.changing]
-        return min((BEGINNING if each is None else each - 1 for each in last), default=NEVER)
-
-    def _last_change(self, table: str) -> int | None:
-        last = self.tables[table][BORN].max()
-        assert last is None or isinstance(last, int)
-        return last
-
-    def _sieves(self, graph: OperatorGraph) -> dict[str, KeptPromises]:
-        """What tells the rows that break a promise that a query relies on, for each stream that made one."""
-        promised = dict.fromkeys(each.stream for each in graph.promises)
-        return {
-            name: KeptPromises([each for each in graph.promises if each.stream == name]) for name in promised
-        }
-
-    def _arrivals(self, feed: Feed, state: QueryState) -> Arrivals:
-        """What has been read of the streams of a query."""
-        return Arrivals(
-            {name: dict(each) for name, each in feed.arrivals.items() if name in state.graph.streams}
-        )
-
-    def _readers(self, stream: str) -> list[str]:
-        """The queries that read a stream."""
-        return [query.graph.query for query in self.program if stream in query.graph.streams]
-
-    def _table_changes(self, after: int, upto: int) -> dict[str, pl.DataFrame]:
-        found = {}
-        for name, rows in self.tables.items():
-            first, end = (rows[BORN].search_sorted(at, side="right") for at in (after, upto))
-            found[name] = rows.slice(first, end - first)
-        return found
-
-    def _progress(self, clock: int, rows: int) -> Progress:
-        metrics = [state.metrics for state in self.states.values()]
+    def _progress(self, rows: int) -> Progress:
+        states = self.states.values()
+        metrics = [state.metrics for state in states]
+        clock = min((state.clock for state in states if state.clock > BEGINNING), default=BEGINNING)
         return Progress(
             clock, rows, sum(each.state_rows for each in metrics), sum(each.state_bytes for each in metrics)
         )

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from headgate.plan.catalog import AUTO, References, StreamDef
-from headgate.runtime.sources.kept_promises import KeptPromises
+from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.promise import Promise, checks_of
 
 PLACE = "_place"
@@ -33,7 +33,7 @@ def broken_promise(
     for stream in streams:
         frame = rows[stream.name]
         for said, promise, spoken_of in _promises(stream, frame, allowance):
-            _, broken = KeptPromises([promise], memory=max(1, frame.height)).sift(spoken_of)
+            _, broken = PromiseChecker([promise], memory=max(1, frame.height)).split(spoken_of)
             if not broken.is_empty():
                 return f"{said} of {stream.name}"
         for each in stream.references:

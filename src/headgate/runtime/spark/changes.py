@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headgate.runtime.sources.changes import ChangeStream
-from headgate.runtime.spark.stage import Feed, Stage
+from headgate.runtime.stage import Feed, Stage
 
 
 def with_changes(stage: Stage, changes: Iterable[ChangeStream]) -> Stage:

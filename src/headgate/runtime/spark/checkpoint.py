@@ -14,7 +14,7 @@ from uuid import uuid4
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.disk import writing
 from headgate.runtime.locks import Lock
-from headgate.runtime.spark.stage import FORMAT, Stage
+from headgate.runtime.stage import FORMAT, Stage
 
 _NAME = "query.json"
 _MOST_LINES = 12

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from headgate.runtime.sinks.address import Sink
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.folder import QueryFolder
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 
 def delivery(stage: Stage, sink: Sink, folder: QueryFolder) -> Callable[[DataFrame, int], None]:

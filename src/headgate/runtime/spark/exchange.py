@@ -16,12 +16,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+import polars as pl
+
 from headgate.model.time import BEGINNING
+from headgate.runtime.output import arrow_schema, to_arrow
+from headgate.runtime.shard import Answer, Piece, ShardState, StreamClock, advance_streams, step
 from headgate.runtime.spark.compact import decode, encode
-from headgate.runtime.spark.messages import Message, Reply
+from headgate.runtime.spark.messages import END, Message, Reply
+from headgate.runtime.spark.pack import with_time
 from headgate.runtime.spark.placing import placed
-from headgate.runtime.spark.shard import Answer, ShardState, StreamClock, advance_streams, replies_of, step
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
+
+_ROWS_PER_REPLY = 1_000_000
 
 CLOCK = -2
 """The feed of a message that says how far its sender has answered (`high`), and since when there are rows (`low`)."""
@@ -46,12 +52,43 @@ def advance(
     if stage.senders:
         state = _receive(stage, shard, state, messages, answer)
     else:
-        state = advance_streams(stage, shard, state, messages, now_ms, answer)
+        pieces = [_piece(stage, each) for each in messages if each.feed >= 0]
+        ended = any(each.feed == END for each in messages)
+        state = advance_streams(stage, shard, state, pieces, now_ms, answer, ended=ended)
     relayed = [_relayed(each) for each in messages if each.feed == RELAY]
     outcome = Outcome(chain(replies_of(stage, answer), relayed))
     if stage.onward is not None:
         outcome.sent += _sent(stage, shard, state, answer)
     return state, outcome
+
+
+def _piece(stage: Stage, message: Message) -> Piece:
+    """The rows of a stream that a message brings."""
+    stream = stage.stream(stage.feeds[message.feed].stream)
+    return Piece(
+        message.feed,
+        message.part,
+        message.seq,
+        message.low,
+        message.high,
+        None if message.blob is None else with_time(decode(message.blob), stream),
+        None if message.late is None else decode(message.late),
+        message.read,
+    )
+
+
+def replies_of(stage: Stage, answer: Answer) -> Iterator[Reply]:
+    """A shard's answer as replies, each made when it is asked for."""
+    graph = stage.graph
+    schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
+    for pieces in answer.rows:
+        for frame in pieces.frames:
+            for piece in frame.iter_slices(_ROWS_PER_REPLY):
+                if piece.height:
+                    yield Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
+    for stream, frames in answer.late.items():
+        late = pl.concat(frames)
+        yield Reply("late", stream, late.height, encode(late))
 
 
 def relay(reply: Reply) -> tuple[int, Message]:
@@ -97,6 +134,6 @@ def _receive(
     state = replace(state, waiting=tuple(waiting), clocks=clocks, earliest=earliest)
     heard = [each.latest for each in clocks.values()]
     upto = min((each for each in heard if each is not None), default=None)
-    if upto is None or None in heard or upto <= state.query.clock:
+    if None in heard:
         return state
     return step(stage, shard, state, upto, answer)

@@ -50,7 +50,7 @@ from headgate.runtime.spark.checkpoint import Claim
 from headgate.runtime.spark.compact import decode
 from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.messages import decode_table
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 WRITTEN_DDL = "kind string, name string, file string, rows long, metrics string"
 _WRITTEN = pa.schema(

@@ -17,7 +17,7 @@ from headgate.runtime.sources.arrival import Arrival, without_future
 from headgate.runtime.spark.compact import encode
 from headgate.runtime.spark.messages import END, Message
 from headgate.runtime.spark.placing import placed
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 NOW = "_headgate_now"
 """The instant of the micro-batch, where rows from the future are looked for."""

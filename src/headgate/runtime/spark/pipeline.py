@@ -17,8 +17,8 @@ from headgate.runtime.spark.labels import shard_labels
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
-from headgate.runtime.spark.stage import Stage
 from headgate.runtime.spark.units import read_units
+from headgate.runtime.stage import Stage
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.keys import key_hash
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 
 def placed(stage: Stage, feed: int, rows: pl.DataFrame) -> Iterator[tuple[list[int], pl.DataFrame]]:

@@ -18,10 +18,10 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 if TYPE_CHECKING:
+    from headgate.runtime.shard import ShardState
     from headgate.runtime.spark.messages import Message, Reply
-    from headgate.runtime.spark.shard import ShardState
-    from headgate.runtime.spark.stage import Stage
     from headgate.runtime.spark.store import Loaded, Saved
+    from headgate.runtime.stage import Stage
 
 
 class SparkMap:
@@ -129,8 +129,8 @@ def metrics_report(
     stage: Stage, shard: int, state: ShardState, before: Loaded, saved: Saved, times: dict[str, float]
 ) -> Reply:
     """What a shard has done since the beginning, and in this micro-batch."""
+    from headgate.runtime.shard import clock_of
     from headgate.runtime.spark.messages import Reply
-    from headgate.runtime.spark.shard import clock_of
 
     found: dict[str, Any] = {
         "stage": stage.number,

@@ -38,8 +38,8 @@ from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
-from headgate.runtime.spark.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.spark.units import batches_of, units_of
+from headgate.runtime.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.staging import Staging, staging
 
 BatchReport = Callable[[Mapping[str, Any]], None]

@@ -17,10 +17,10 @@ from typing import Any, Literal, Protocol
 from uuid import uuid4
 
 from headgate.model.errors import InputError, SetupError
+from headgate.runtime.shard import ShardState
 from headgate.runtime.spark.compact import decode, encode
 from headgate.runtime.spark.nearby import Nearby
-from headgate.runtime.spark.shard import ShardState
-from headgate.runtime.spark.stage import FORMAT, Stage
+from headgate.runtime.stage import FORMAT, Stage
 
 _MOST_CACHED = 64
 

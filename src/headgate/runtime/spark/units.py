@@ -29,7 +29,7 @@ from headgate.runtime.sources.source import FileSource, Slice
 from headgate.runtime.spark.aside import Aside, publish
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer, pack_end
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 READ_ROWS = 250_000
 

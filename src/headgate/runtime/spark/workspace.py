@@ -23,8 +23,8 @@ from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
 from headgate.runtime.spark.sources.streams import packed_stream
-from headgate.runtime.spark.stage import Stage
 from headgate.runtime.spark.workers import prepare_workers
+from headgate.runtime.stage import Stage
 
 Sink = str | Path | Callable[[DataFrame, int], None]
 

@@ -25,7 +25,7 @@ from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.sources import connectors
 from headgate.runtime.spark.sources.kafka import Decoder, kafka_frame, require_topics
-from headgate.runtime.spark.stage import Stage
+from headgate.runtime.stage import Stage
 
 
 def is_file(stream: StreamDef) -> bool:

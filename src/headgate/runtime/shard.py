@@ -1,4 +1,5 @@
-"""Shard: one shard's part of a query between two micro-batches, and what a micro-batch makes of it.
+"""Shard: one shard's part of a query between two batches, and what a batch makes of it. The only engine: on Spark a
+query has many shards, in this process one.
 
 Every shard hears of all pieces of all streams, also of those that have no rows for it, so all shards have the same
 clock:
@@ -12,7 +13,7 @@ slack 0         clock of bids 19, of items 17: both shards answer up to 16, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -25,26 +26,41 @@ from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.horizon import EPOCH, horizon, is_timeless
 from headgate.runtime.lateness import LATE_BY
-from headgate.runtime.output import arrow_schema, to_arrow
+from headgate.runtime.promise_checker import PromiseChecker, PromiseState
 from headgate.runtime.query import Metrics, QueryState
+from headgate.runtime.reorder_buffer import ReorderBuffer
 from headgate.runtime.sources.changes import signed
-from headgate.runtime.sources.kept_promises import KeptPromises, PromiseState
-from headgate.runtime.spark.compact import decode, encode
-from headgate.runtime.spark.messages import END, Message, Reply
-from headgate.runtime.spark.pack import with_time
-from headgate.runtime.spark.stage import Stage
-from headgate.runtime.waiting import Waiting
+from headgate.runtime.stage import Stage
 from headgate.safety.promise import Promise
 
-_ROWS_PER_REPLY = 1_000_000
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows of a stream that came together, as one shard gets them.
+
+    Pieces of a stream are ordered by the partition and by the place in it from which they come. `low` and `high` are
+    the instants of the piece over all shards, None if it has no rows; `rows` are those for this shard, with `_born`;
+    `aside` those that were behind their own partition's clock already, by as much as `_late_by` says, or too far
+    ahead of the wall clock, where that is NULL. `read` is how many rows the piece had but for those ahead.
+    """
+
+    feed: int
+    part: int
+    seq: int
+    low: int | None
+    high: int | None
+    rows: pl.DataFrame | None
+    aside: pl.DataFrame | None = None
+    read: int = 0
 
 
 @dataclass(frozen=True)
 class StreamClock:
-    """What a shard knows of a stream: its largest instant, and when (wall clock, ms) it last had rows."""
+    """What a shard knows of a stream: its largest instant, when (wall clock, ms) it had rows, and if it has ended."""
 
     latest: int | None = None
     seen: int | None = None
+    ended: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +76,7 @@ class ShardState:
     """All that a shard remembers; never changed, only followed by another."""
 
     query: QueryState
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[ReorderBuffer, ...]
     """By feed."""
     closed: tuple[Closed, ...]
     """By feed and promise, as `promises_on` counts them."""
@@ -75,7 +91,7 @@ class ShardState:
         sources = map(str, range(stage.senders)) if stage.senders else (each.name for each in stage.streams)
         clocks = {name: StreamClock() for name in sources}
         closed = tuple(Closed() for number in range(len(stage.feeds)) for _ in stage.promises_on(number))
-        waiting = tuple(Waiting.empty() for _ in stage.feeds)
+        waiting = tuple(ReorderBuffer.empty() for _ in stage.feeds)
         return ShardState(QueryState(stage.graph), waiting, closed, clocks)
 
     def chunks(self) -> dict[str, pl.DataFrame]:
@@ -115,7 +131,7 @@ class ShardState:
                 query.states[number] = step.kernel.restore(under(chunks, f"{number}/"))
         query.emit_state = stage.graph.emit.restore(under(chunks, "emit/"))
         waiting = tuple(
-            Waiting.restored(under(chunks, f"wait/{number}/"), following)
+            ReorderBuffer.restored(under(chunks, f"wait/{number}/"), following)
             for number, following in enumerate(facts["waiting"])
         )
         closed = tuple(
@@ -128,7 +144,7 @@ class ShardState:
 
 @dataclass
 class Answer:
-    """What a shard says about a micro-batch, gathered piece by piece."""
+    """What a shard says about a batch, gathered piece by piece."""
 
     rows: list[Pieces] = field(default_factory=list)
     late: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
@@ -144,37 +160,46 @@ def advance_streams(
     stage: Stage,
     shard: int,
     state: ShardState,
-    messages: Sequence[Message],
+    pieces: Sequence[Piece],
     now_ms: int | None,
     answer: Answer,
+    *,
+    ended: bool,
 ) -> ShardState:
-    """The state of a shard that reads streams after a micro-batch."""
+    """The state of a shard that reads streams after a batch; `ended`: it is the last one of all streams."""
     for stream in stage.streams:
         feeds = stage.feeds_of(stream.name)
-        mine = [each for each in messages if each.feed in feeds]
-        state = _arrive(stage, shard, state, stream.name, mine, now_ms, answer)
-    ended = any(message.feed == END for message in messages)
-    upto = _last(stage, state) if ended else _safe(stage, state, now_ms)
-    if upto is not None and upto > state.query.clock:
-        state = step(stage, shard, state, upto, answer)
+        mine = [each for each in pieces if each.feed in feeds]
+        state = arrive(stage, shard, state, stream.name, mine, now_ms, answer)
+    upto = last_instant(stage, state) if ended else safe_instant(stage, state, now_ms)
+    state = step(stage, shard, state, upto, answer)
     if ended:
-        end = _end(stage, state)
-        if end is not None and end > state.query.clock:
-            state = step(stage, shard, state, end, answer)
+        state = drain(stage, shard, state, answer)
         state = replace(state, ended=True)
     return state
 
 
-def _arrive(
+def drain(stage: Stage, shard: int, state: ShardState, answer: Answer) -> ShardState:
+    """The state after all that is due when no more rows come."""
+    return step(stage, shard, state, _end(stage, state), answer)
+
+
+def end_stream(state: ShardState, stream: str) -> ShardState:
+    """The state after the end of one stream, which holds the others up no more."""
+    clock = replace(state.clocks[stream], ended=True)
+    return replace(state, clocks={**state.clocks, stream: clock})
+
+
+def arrive(
     stage: Stage,
     shard: int,
     state: ShardState,
     stream: str,
-    messages: Sequence[Message],
+    pieces: Sequence[Piece],
     now_ms: int | None,
     answer: Answer,
 ) -> ShardState:
-    """Puts the new rows of a stream into their queues, without those that come too late."""
+    """Puts the new rows of a stream into their buffers, without those that come too late."""
     definition = next(each for each in stage.streams if each.name == stream)
     clock, earliest = state.clocks[stream], state.earliest
     first = stage.feeds_of(stream)[0]
@@ -182,59 +207,58 @@ def _arrive(
     latest, before = clock.latest, clock.latest
     metrics = state.query.metrics
     seen = clock.seen
-    for place in sorted({(each.part, each.seq) for each in messages}):
+    for place in sorted({(each.part, each.seq) for each in pieces}):
         reference = latest if stage.clock.ordered else before
         # What the query has answered already cannot be answered anew.
         bound = state.query.clock + 1
         if reference is not None:
             bound = max(bound, reference - definition.slack)
-        for message in (each for each in messages if (each.part, each.seq) == place):
-            counts = message.feed == first and stage.is_primary(message.feed, shard)
-            if message.late is not None:
-                aside = decode(message.late)
-                late_by = aside[LATE_BY]
-                answer.set_aside(stream, aside.drop(LATE_BY))
-                metrics.late_rows += aside.height - late_by.null_count()
+        for piece in (each for each in pieces if (each.part, each.seq) == place):
+            counts = piece.feed == first and stage.is_primary(piece.feed, shard)
+            if piece.aside is not None:
+                late_by = piece.aside[LATE_BY]
+                answer.set_aside(stream, piece.aside.drop(LATE_BY))
+                metrics.late_rows += piece.aside.height - late_by.null_count()
                 metrics.future_rows += late_by.null_count()
                 metrics.streams.note(stream, 0, late_by.drop_nulls())
-            metrics.streams.note(stream, message.read)
-            if message.low is None or message.high is None:
+            metrics.streams.note(stream, piece.read)
+            if piece.low is None or piece.high is None:
                 continue
-            if message.blob is not None:
-                frame = with_time(decode(message.blob), definition)
-                if message.low < bound:
+            if piece.rows is not None:
+                frame = piece.rows
+                if piece.low < bound:
                     late = frame.filter(pl.col(BORN) < bound)
                     frame = frame.filter(pl.col(BORN) >= bound)
                     if counts:
                         answer.set_aside(stream, late.drop(BORN))
                         metrics.late_rows += late.height
                         metrics.streams.note(stream, 0, bound + definition.slack - late[BORN])
-                waiting[message.feed] = waiting[message.feed].adding(frame)
-            if message.high >= bound and stage.begins(stream):
-                opening = max(message.low, bound)
+                waiting[piece.feed] = waiting[piece.feed].adding(frame)
+            if piece.high >= bound and stage.begins(stream):
+                opening = max(piece.low, bound)
                 earliest = opening if earliest is None else min(earliest, opening)
-            latest = message.high if latest is None else max(latest, message.high)
-    if messages or seen is None:
+            latest = piece.high if latest is None else max(latest, piece.high)
+    if pieces or seen is None:
         seen = now_ms
     return replace(
         state,
         waiting=tuple(waiting),
-        clocks={**state.clocks, stream: StreamClock(latest, seen)},
+        clocks={**state.clocks, stream: replace(clock, latest=latest, seen=seen)},
         earliest=earliest,
     )
 
 
-def _safe(stage: Stage, state: ShardState, now_ms: int | None) -> int | None:
-    """The instant before which no more rows come in time; None if that is not known yet."""
+def safe_instant(stage: Stage, state: ShardState, now_ms: int | None = None) -> int | None:
+    """The instant up to which no more rows come in time; None if that is not known yet."""
     clocks = []
     for stream in stage.streams:
         clock = state.clocks[stream.name]
-        if _is_idle(stage, clock, now_ms):
+        if clock.ended or _is_idle(stage, clock, now_ms):
             continue
         if clock.latest is None:
             return None
-        clocks.append(clock.latest - stream.slack)
-    return min(clocks) - 1 if clocks else _last(stage, state)
+        clocks.append(max(BEGINNING + 1, clock.latest - stream.slack))
+    return min(clocks) - 1 if clocks else last_instant(stage, state)
 
 
 def _is_idle(stage: Stage, clock: StreamClock, now_ms: int | None) -> bool:
@@ -249,10 +273,11 @@ def _end(stage: Stage, state: ShardState) -> int | None:
     if is_timeless(stage.plan):
         state.query.start = EPOCH
         return EPOCH
-    return horizon(stage.plan, _latest(stage, state))
+    return horizon(stage.plan, {**_latest(stage, state), **stage.last_changes})
 
 
-def _last(stage: Stage, state: ShardState) -> int | None:
+def last_instant(stage: Stage, state: ShardState) -> int | None:
+    """The largest instant of all streams; None before the first row."""
     return max(_latest(stage, state).values(), default=None)
 
 
@@ -265,13 +290,16 @@ def _latest(stage: Stage, state: ShardState) -> dict[str, int]:
     }
 
 
-def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer) -> ShardState:
-    """One clock step of the query over what was waiting for it."""
+def step(stage: Stage, shard: int, state: ShardState, upto: int | None, answer: Answer) -> ShardState:
+    """One clock step of the query over what was waiting for it; none if the clock is there already."""
     query = state.query
-    if query.start is None and state.earliest is not None and state.earliest <= upto:
+    if upto is None or upto <= query.clock:
+        return state
+    # A shard that gets all rows sees by itself which is the first.
+    if not stage.is_whole and query.start is None and state.earliest is not None and state.earliest <= upto:
         query.start = state.earliest
     rows: dict[str, pl.DataFrame] = {}
-    waiting: list[Waiting] = []
+    waiting: list[ReorderBuffer] = []
     closed: list[Closed] = []
     counted = 0
     for number, (feed, queue) in enumerate(zip(stage.feeds, state.waiting, strict=True)):
@@ -280,8 +308,8 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
         promises = stage.promises_on(number)
         known = state.closed[len(closed) : len(closed) + len(promises)]
         if ready is not None:
-            kept, broken, heard = _sift(promises, known, ready)
-            closed += heard
+            kept, broken, after = _check(promises, known, ready)
+            closed += after
             rows[feed.name] = kept if feed.op is None else signed(kept, feed.op, feed.name)
             reports = number == stage.feeds_of(feed.stream)[0] and stage.is_primary(number, shard)
             if broken.height and reports:
@@ -291,10 +319,9 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
                 counted += kept.height * _readers(stage, feed.name)
         else:
             closed += known
-    born = pl.col(BORN)
     for name, table in stage.tables.items():
-        changes = table.filter((born > query.clock) & (born <= upto))
-        rows[name] = changes
+        first, end = (table[BORN].search_sorted(at, side="right") for at in (query.clock, upto))
+        changes = rows[name] = table.slice(first, end - first)
         counted += changes.height * _readers(stage, name) if shard == 0 else 0
     before = query.metrics.rows_in
     if stage.onward is None:
@@ -305,35 +332,21 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
     return replace(state, waiting=tuple(waiting), closed=tuple(closed))
 
 
-def _sift(
+def _check(
     promises: Sequence[Promise], known: Sequence[Closed], rows: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[Closed]]:
     """A feed's next rows as those that keep its promises and those that break one, and what is closed then."""
-    sieve = KeptPromises(promises, states=[PromiseState(each.values) for each in known])
-    kept, broken = sieve.sift(rows)
-    heard = [
+    checker = PromiseChecker(promises, states=[PromiseState(each.values) for each in known])
+    kept, broken = checker.split(rows)
+    after = [
         before if state.closed is before.values else Closed(state.closed, before.version + 1)
-        for before, state in zip(known, sieve.states, strict=True)
+        for before, state in zip(known, checker.states, strict=True)
     ]
-    return kept, broken, heard
+    return kept, broken, after
 
 
 def _readers(stage: Stage, relation: str) -> int:
     return sum(isinstance(step, SourceStep) and step.relation == relation for step in stage.graph.steps)
-
-
-def replies_of(stage: Stage, answer: Answer) -> Iterator[Reply]:
-    """A shard's answer as replies, each made when it is asked for."""
-    graph = stage.graph
-    schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
-    for pieces in answer.rows:
-        for frame in pieces.frames:
-            for piece in frame.iter_slices(_ROWS_PER_REPLY):
-                if piece.height:
-                    yield Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
-    for stream, frames in answer.late.items():
-        late = pl.concat(frames)
-        yield Reply("late", stream, late.height, encode(late))
 
 
 def clock_of(state: ShardState) -> int | None:

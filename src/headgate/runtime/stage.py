@@ -11,16 +11,18 @@ from math import prod
 import polars as pl
 
 from headgate.kernels.keys import key_hash
+from headgate.model.batch import BORN
 from headgate.model.scalar import Scalar
 from headgate.model.types import spark_name
 from headgate.physical.fragments import fragment
 from headgate.physical.graph import ExchangeStep, OperatorGraph, SourceStep, Step
 from headgate.physical.narrowing import first_filter, kept_columns, narrowed
 from headgate.physical.partition import Routes
+from headgate.physical.program import CompiledQuery
 from headgate.physical.stages import StagedPlan
-from headgate.plan.catalog import StreamDef
-from headgate.plan.nodes import Emit, StreamScan
-from headgate.runtime.spark.description import described, plan_lines
+from headgate.plan.catalog import StreamDef, TableDef
+from headgate.plan.nodes import Emit, StreamScan, TableScan
+from headgate.runtime.description import described, plan_lines
 from headgate.safety.promise import Promise
 
 FORMAT = 4
@@ -94,6 +96,28 @@ class Stage:
         """How far apart shards are that are neighbours on each axis."""
         return tuple(prod(self.shares[axis + 1 :]) for axis in range(len(self.shares)))
 
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether its only shard gets every row of its streams."""
+        return self.shards == 1 and not self.senders and all(feed.predicate is None for feed in self.feeds)
+
+    @cached_property
+    def last_changes(self) -> dict[str, int]:
+        """The last instants of tables that change and all of whose changes are known."""
+        given = {table.name: self.tables[table.name] for table in self.changing if table.name in self.tables}
+        last = {name: rows[BORN].max() for name, rows in given.items()}
+        return {name: at for name, at in last.items() if isinstance(at, int)}
+
+    @cached_property
+    def changing(self) -> tuple[TableDef, ...]:
+        """The tables of the query that change."""
+        scans = [node for node in self.plan.walk() if isinstance(node, TableScan)]
+        return tuple({scan.table.name: scan.table for scan in scans if scan.table.changes}.values())
+
+    def stream(self, name: str) -> StreamDef:
+        """A stream that it reads."""
+        return next(each for each in self.streams if each.name == name)
+
     def feeds_of(self, stream: str) -> list[int]:
         """The numbers of a stream's feeds; the first one answers for late rows."""
         return [number for number, feed in enumerate(self.feeds) if feed.stream == stream]
@@ -144,6 +168,13 @@ class Stage:
     @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha256("\n".join(self.description()).encode()).hexdigest()[:16]
+
+
+def whole_stage(query: CompiledQuery, tables: Mapping[str, pl.DataFrame]) -> Stage:
+    """A query as one shard runs it, which gets all rows of its streams in the order in which they come."""
+    feeds = tuple(Feed(stream.name, stream.name, ((),)) for stream in query.streams)
+    used = {table.name: tables[table.name] for table in query.tables}
+    return Stage(query.graph, query.plan, query.streams, feeds, (1,), used, ClockOptions(ordered=True))
 
 
 def build_stages(

@@ -1,4 +1,4 @@
-"""Waiting: rows that have arrived and that the clock has not passed yet, in pieces, in order of arrival.
+"""Reorder buffer: rows that have arrived and that the clock has not passed yet, in pieces, in order of arrival.
 
 ```
 clock           ──────────┤
@@ -33,15 +33,15 @@ class _Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Waiting:
+class ReorderBuffer:
     """An immutable queue of rows with `_born`, by number of arrival and how often the piece was cut."""
 
     pieces: Mapping[tuple[int, int], _Piece]
     next: int = 0
 
     @staticmethod
-    def empty() -> Waiting:
-        return Waiting({})
+    def empty() -> ReorderBuffer:
+        return ReorderBuffer({})
 
     @property
     def rows(self) -> int:
@@ -56,19 +56,19 @@ class Waiting:
         return {f"{number}.{cuts}": piece.frame for (number, cuts), piece in self.pieces.items()}
 
     @staticmethod
-    def restored(chunks: Mapping[str, pl.DataFrame], following: int) -> Waiting:
+    def restored(chunks: Mapping[str, pl.DataFrame], following: int) -> ReorderBuffer:
         """The queue whose chunks these are; `following` was its next number."""
         pieces: dict[tuple[int, int], _Piece] = {}
         for name, frame in chunks.items():
             number, _, cuts = name.partition(".")
             pieces[int(number), int(cuts)] = _Piece.of(frame)
-        return Waiting(dict(sorted(pieces.items(), key=lambda each: each[0])), following)
+        return ReorderBuffer(dict(sorted(pieces.items(), key=lambda each: each[0])), following)
 
-    def adding(self, frame: pl.DataFrame) -> Waiting:
+    def adding(self, frame: pl.DataFrame) -> ReorderBuffer:
         """The queue with rows that have arrived."""
         if frame.is_empty():
             return self
-        return Waiting({**self.pieces, (self.next, 0): _Piece.of(frame)}, self.next + 1)
+        return ReorderBuffer({**self.pieces, (self.next, 0): _Piece.of(frame)}, self.next + 1)
 
     def ready(self, upto: int) -> int:
         """How many rows wait up to an instant."""
@@ -78,7 +78,7 @@ class Waiting:
             if piece.first <= upto
         )
 
-    def take(self, upto: int) -> tuple[Waiting, pl.DataFrame | None]:
+    def take(self, upto: int) -> tuple[ReorderBuffer, pl.DataFrame | None]:
         """The queue without the rows up to an instant, and those, sorted by time and then by arrival."""
         ready: list[pl.DataFrame] = []
         kept: dict[tuple[int, int], _Piece] = {}
@@ -95,4 +95,4 @@ class Waiting:
         frame = ready[0] if len(ready) == 1 else pl.concat(ready)
         if not frame[BORN].is_sorted():
             frame = frame.sort(BORN, maintain_order=True)
-        return Waiting(kept, self.next), frame
+        return ReorderBuffer(kept, self.next), frame

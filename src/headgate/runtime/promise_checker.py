@@ -1,4 +1,4 @@
-"""KeptPromises: tells rows that break a promise of their stream from those that keep it.
+"""Promise checker: tells rows that break a promise of their stream from those that keep it.
 
 ```
 PUNCTUATED BY (item) WHEN closing        rows in order of time, then of arrival
@@ -39,7 +39,7 @@ class PromiseState:
 
 
 @dataclass
-class KeptPromises:
+class PromiseChecker:
     """The promises of one stream that a running query relies on."""
 
     promises: Sequence[Promise]
@@ -49,7 +49,7 @@ class KeptPromises:
     def __post_init__(self) -> None:
         self.states = self.states or [PromiseState() for _ in self.promises]
 
-    def sift(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def split(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The next rows of the stream, in order, as those that keep all promises and those that break one."""
         if rows.is_empty() or not self.promises:
             return rows, rows.clear()
