@@ -10,7 +10,7 @@ import pyarrow as pa
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, canonical_row, change_key
 
-from headgate.kernels.pieces import Pieces
+from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.model.batch import BORN, SIGN
 from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of
@@ -58,7 +58,7 @@ def mark_changing(session: Session, tables: Mapping[str, pa.Table | Sequence[Tim
 class _Restoring(QueryState):
     """A query that is taken down and set up again from its chunks before every step."""
 
-    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
+    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> LazyRows:
         self.restore(self.snapshot())
         return super().answer(rows, upto)
 

@@ -17,8 +17,9 @@ from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 from tests.spark.shards import Cluster, stage_of
 
-from headgate.kernels import closing_distinct, join_purge
 from headgate.kernels.aggregate import closing
+from headgate.kernels.distinct import closing_distinct
+from headgate.kernels.join import purge as join_purge
 from headgate.physical import forgetting
 from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of

@@ -14,7 +14,7 @@ from tests.oracle.values import same_output
 from tests.safety.punctuation_queries import TRIANGLE, join, random_joins
 from tests.safety.values_queries import ALL, random_queries
 
-from headgate.kernels import join_purge
+from headgate.kernels.join import purge as join_purge
 from headgate.safety.punctuation.graph import is_safe
 from headgate.safety.punctuation.plans import cheapest_plan
 from headgate.safety.punctuation.query import JoinQuery, Scheme

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from headgate.kernels.state.structure import Structure
-from headgate.kernels.window import Announce
+from headgate.kernels.window.time_window import Announce
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.plan.nodes import Negation, Node, SemiJoin, TableJoin, Window
 from headgate.plan.patterns import Edge, Pattern, table_asked_at_birth

@@ -7,12 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from headgate.kernels import aged, clustered, join_purge, ordered
 from headgate.kernels import filter as filtering
 from headgate.kernels import project as projecting
-from headgate.kernels import window as windowing
 from headgate.kernels.expressions import polars_type
+from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
+from headgate.kernels.punctuation import age, clusters, order
+from headgate.kernels.window import time_window as windowing
 from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Node
 from headgate.safety.purging import AGED, LIFESPAN, Closing, JoinPurge
@@ -62,7 +63,7 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
     schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
     if promise.cause == "reference":
         assert promise.within is not None
-        yield aged.Aged(AGED, promise.within)
+        yield age.AgePunctuator(AGED, promise.within)
     else:
         if promise.when is not None:
             yield filtering.Filter(promise.when.rename(names))
@@ -75,9 +76,9 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
         if promise.ordered:
             assert promise.within is not None
             (name,) = schema
-            yield ordered.Ordered(name, schema[name], promise.within)
+            yield order.OrderPunctuator(name, schema[name], promise.within)
         elif promise.within is not None:
-            yield clustered.Clustered(schema, promise.within)
+            yield clusters.ClusterPunctuator(schema, promise.within)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")

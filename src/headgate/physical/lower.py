@@ -7,32 +7,20 @@ from typing import Any
 
 import polars as pl
 
-from headgate.kernels import (
-    aggregate,
-    closing_difference,
-    closing_distinct,
-    counted_join,
-    difference,
-    distinct,
-    existence_forgetting,
-    join,
-    join_purge,
-    negation,
-    semijoin,
-    settled,
-    sum_results,
-    tablejoin,
-)
+from headgate.kernels import aggregate, settled, sum_results
 from headgate.kernels import filter as filtering
 from headgate.kernels import project as projecting
 from headgate.kernels import union as uniting
-from headgate.kernels import window as windowing
 from headgate.kernels.append import Append
-from headgate.kernels.clock_value import ClockValue
+from headgate.kernels.distinct import closing_difference, closing_distinct, difference, distinct
 from headgate.kernels.expressions import compile_scalar, polars_type
+from headgate.kernels.join import bucket_join, existence_purge, join, negation, semi_join, table_join
+from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
-from headgate.kernels.retain import Retain
+from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.state.structure import Structure
+from headgate.kernels.window import time_window as windowing
+from headgate.kernels.window.retain import Retain
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
@@ -248,7 +236,7 @@ class _Lowering:
         owner = {name: index for index, member in enumerate(node.members) for name in member.names}
         equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
         order = self.facts.estimates.orders[node].best.order
-        kernel = counted_join.CountedJoin(
+        kernel = bucket_join.BucketJoin(
             members, equalities, _residual(node.residual), order, summing=method.form == "summed"
         )
         return self._add("join", kernel, *inputs)
@@ -264,13 +252,13 @@ class _Lowering:
             for key in node.keys
         }
         measures = [
-            counted_join.COUNT,
+            bucket_join.COUNT,
             *(
                 name
                 for each in method.summed
                 for name in (
-                    counted_join.sum_column(each.argument),
-                    counted_join.filled_column(each.argument),
+                    bucket_join.sum_column(each.argument),
+                    bucket_join.filled_column(each.argument),
                 )
             ),
         ]
@@ -293,8 +281,8 @@ class _Lowering:
                 call.function,
                 call.output.name,
                 polars_type(call.output.type),
-                counted_join.COUNT if call.argument is None else counted_join.sum_column(call.argument),
-                counted_join.COUNT if call.argument is None else counted_join.filled_column(call.argument),
+                bucket_join.COUNT if call.argument is None else bucket_join.sum_column(call.argument),
+                bucket_join.COUNT if call.argument is None else bucket_join.filled_column(call.argument),
             )
             for call in node.calls
         )
@@ -339,7 +327,7 @@ class _Lowering:
     def _passed(self, node: Aggregate | Distinct, clock: ClockClosing, at: int) -> int:
         """The step that says which values of a column of time have passed; it only looks at the clock."""
         dtype = polars_type(node.input.type_of(clock.key))
-        return self._add("clock", ClockValue(clock.key, dtype, clock.unit.scale, clock.lag), at)
+        return self._add("clock", WatermarkPunctuator(clock.key, dtype, clock.unit.scale, clock.lag), at)
 
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)
@@ -353,7 +341,7 @@ class _Lowering:
             equalities = tuple(((0, a), (1, b)) for a, b in node.keys)
             residual = tuple(compile_scalar(part) for part in node.residual)
             return self._add("join", join.Join(members, equalities, residual, (0, 1)), left, right)
-        kernel = tablejoin.TableJoin(
+        kernel = table_join.TableJoin(
             schema_of(node.left),
             schema_of(node.right),
             node.keys,
@@ -367,8 +355,8 @@ class _Lowering:
         sides = (schema_of(node.left), schema_of(node.right))
         residual = _residual(node.residual)
         if asks_once(node):
-            kind: tablejoin.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
-            table = tablejoin.TableJoin(
+            kind: table_join.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
+            table = table_join.TableJoin(
                 *sides,
                 node.keys,
                 residual,
@@ -378,16 +366,18 @@ class _Lowering:
             )
             return self._add("join", table, left, right)
         name, kernel = (
-            ("semijoin", semijoin.SemiJoin) if isinstance(node, SemiJoin) else ("negation", negation.Negation)
+            ("semijoin", semi_join.SemiJoin)
+            if isinstance(node, SemiJoin)
+            else ("negation", negation.Negation)
         )
         ends = self.edges.pattern(node.right) == Pattern.STR
         found = self.methods.existence.get(node)
         retained = self.methods.retained.get(node, {})
-        forget, closed = None, []
+        side_purge, closed = None, []
         if found is not None or retained:
             purge = NO_PURGE if found is None else purge_of(node.inputs, found.purge)
             left_length, right_length = (retained[n].length if n in retained else None for n in (0, 1))
-            forget = existence_forgetting.Forget(purge, (left_length, right_length))
+            side_purge = existence_purge.SidePurge(purge, (left_length, right_length))
             if right_length is not None and residual is None:
                 # Only with a residual the right rows are kept, and with them their ages.
                 residual = pl.lit(True)
@@ -395,7 +385,7 @@ class _Lowering:
             self.promises += found.filled
             closed = [self._closed(each) for each in found.purge.closings]
         exists = kernel(
-            *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, forget=forget
+            *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, side_purge=side_purge
         )
         return self._add(name, exists, left, right, *closed)
 

@@ -10,9 +10,9 @@ from operator import and_
 
 import polars as pl
 
-from headgate.kernels.counted_join import CountedInput
+from headgate.kernels.distinct.representatives import Bucket, Representatives, Side
 from headgate.kernels.expressions import compile_scalar
-from headgate.kernels.representatives import Bucket, Representatives, Side
+from headgate.kernels.join.bucket_join import BucketInput
 from headgate.safety.bounded_values import ValuesMethod
 from headgate.safety.values.buckets import StreamSynopsis
 from headgate.safety.values.cut import Cut, IntegerCut
@@ -31,11 +31,11 @@ class InputSynopsis:
         codes = {_name(a): self._code(a) for a in self._known}
         return Representatives(schema, self._condition, codes, self._cells, self.sides)
 
-    def counted(self, schema: dict[str, pl.DataType], summed: dict[str, pl.Expr]) -> CountedInput:
+    def counted(self, schema: dict[str, pl.DataType], summed: dict[str, pl.Expr]) -> BucketInput:
         """The input of a join that counts the rows of each bucket."""
         inline = {_name(a): self._code(a) for a in self._known}
         cells = tuple(self._cell(cut, inline[_name(cut.attribute)]) for cut in self._synopsis.cuts)
-        return CountedInput(schema, self._condition, cells, summed)
+        return BucketInput(schema, self._condition, cells, summed)
 
     def sides(self, bucket: Bucket) -> tuple[Side, ...]:
         """Who stands for a bucket."""

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.emit import TIME
+from headgate.kernels.emit.emit import TIME
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
 from headgate.model.time import DAY, SECOND

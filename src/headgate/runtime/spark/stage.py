@@ -23,7 +23,7 @@ from headgate.plan.nodes import Emit, StreamScan
 from headgate.runtime.spark.description import described, plan_lines
 from headgate.safety.promise import Promise
 
-FORMAT = 4
+FORMAT = 5
 """The version of the state's format; a checkpoint of another version is refused."""
 
 
