@@ -27,8 +27,8 @@ from headgate.model.errors import HeadgateError, InputError, NameResolutionError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
-from headgate.optimize.kept import with_kept
 from headgate.optimize.optimize import Optimized, OptimizedPlan, is_bounded, optimize
+from headgate.optimize.state_size import estimate_state
 from headgate.optimize.statistics import Statistics, read_statistics
 from headgate.optimize.tree_cost import tree_cost
 from headgate.optimize.window_length import suggest_length
@@ -43,11 +43,11 @@ from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
 from headgate.safety.examine import examine
 from headgate.safety.gate import admit
-from headgate.safety.join_graph import join_graphs
-from headgate.safety.join_plans import JoinPlans, join_plans
-from headgate.safety.punctuation.plans import Cost
+from headgate.safety.reasons.join_graph import join_graphs
+from headgate.safety.reasons.join_plans import JoinPlans, join_plans
+from headgate.safety.theory.punctuation.plans import Cost
 from headgate.safety.verdict import Verdict
-from headgate.safety.witness import find_adversaries, why_none
+from headgate.safety.witness.find import find_adversaries, why_none
 
 if TYPE_CHECKING:
     from headgate.runtime.local.data import Result
@@ -309,18 +309,18 @@ class Query:
     @cached_property
     def kept(self) -> OptimizedPlan:
         """The plan that would run, with the states that it has because of what the gate found."""
-        return with_kept(self.optimized.best, self.optimized.judgement.methods, self.statistics)
+        return estimate_state(self.optimized.best, self.optimized.judgement.state_plan, self.statistics)
 
     @cached_property
     def join_plans(self) -> tuple[JoinPlans, ...]:
         """For each join that forgets by promise, which plans could, and which promises it needs."""
-        best, methods = self.kept, self.optimized.judgement.methods
+        best, state_plan = self.kept, self.optimized.judgement.state_plan
         edges = best.estimates.edges
 
         def cost(node: Join) -> Cost:
             return tree_cost(join_inputs(node, [edges[each] for each in node.members]))
 
-        return join_plans(best.plan, methods, cost)
+        return join_plans(best.plan, state_plan, cost)
 
     @cached_property
     def checked(self) -> Checked:
@@ -469,7 +469,10 @@ class Query:
         others = self.optimized.compared[1:] if alternatives else ()
         plans = [
             self.kept,
-            *(with_kept(each, examine(self.name, each.plan).methods, self.statistics) for each in others),
+            *(
+                estimate_state(each, examine(self.name, each.plan).state_plan, self.statistics)
+                for each in others
+            ),
         ]
         described = [describe_query(self.name, each, assumed=not self.statistics.given) for each in plans]
         stages: tuple[tuple[StageDescription, ...], ...] = ()

@@ -20,7 +20,7 @@ from tests.spark.shards import Cluster, stage_of
 from headgate.kernels.aggregate import closing
 from headgate.kernels.distinct import closing_distinct
 from headgate.kernels.join import purge as join_purge
-from headgate.physical import forgetting
+from headgate.physical import purge_lowering
 from headgate.physical.edges import Strategy
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun
@@ -211,7 +211,7 @@ def text_of(name: str, *, promises: bool = True) -> str:
 @pytest.fixture(autouse=True)
 def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sweeps after every step in which anything came; closings that nothing counters live for a few rounds."""
-    monkeypatch.setattr(forgetting, "LIFESPAN", 25)
+    monkeypatch.setattr(purge_lowering, "LIFESPAN", 25)
     monkeypatch.setattr(join_purge, "_FEW", 1)
     monkeypatch.setattr(closing, "_FEW", 1)
     monkeypatch.setattr(closing_distinct, "_FEW", 1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headgate.explain.checked import picture
 from headgate.explain.join_picture import Titled, join_picture
 from headgate.explain.lettering import cells, shelves, width, wrap
-from headgate.safety.join_graph import Arrow, JoinGraph
+from headgate.safety.reasons.join_graph import Arrow, JoinGraph
 from headgate.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

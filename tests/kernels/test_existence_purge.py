@@ -15,7 +15,7 @@ from headgate.kernels.join import purge as join_purge
 from headgate.kernels.join.existence import Existence
 from headgate.kernels.join.existence_purge import SidePurge
 from headgate.kernels.join.negation import Negation
-from headgate.kernels.join.purge import Chain, ChainStep, ClosingInput, Forgetting, Purge
+from headgate.kernels.join.purge import Chain, ChainStep, ClosingInput, PunctuationPurge, Purge
 from headgate.kernels.join.semi_join import SemiJoin
 from headgate.model.time import NEVER
 
@@ -42,7 +42,10 @@ def closing(*sides: int) -> SidePurge:
         Purge(
             (ClosingInput(0, CLOSED_LEFT), ClosingInput(1, CLOSED_RIGHT)),
             tuple(chains[side] for side in sides),
-            (Forgetting(((1, "rk", "k"),), ((1, (0,)),)), Forgetting(((0, "k", "rk"),), ((0, (0,)),))),
+            (
+                PunctuationPurge(((1, "rk", "k"),), ((1, (0,)),)),
+                PunctuationPurge(((0, "k", "rk"),), ((0, (0,)),)),
+            ),
             1000,
         )
     )

@@ -16,9 +16,9 @@ from tests.oracle.generate_expressions import Typed, few_valued, predicate, scal
 from tests.oracle.oracle import Oracle
 from tests.oracle.pen import Pen
 
-from headgate.safety.column_values import column_values
-from headgate.safety.finite_values import Values
-from headgate.safety.known_values import ColumnValues
+from headgate.safety.reasons.column_values import column_values
+from headgate.safety.reasons.finite_values import Values
+from headgate.safety.reasons.known_values import ColumnValues
 from headgate.session import Session
 
 COLUMNS = {"ts": TIMESTAMP, "k": "BIGINT", "v": INT, "i": "TINYINT", "h": "SMALLINT", "c": STRING, "d": DATE}

@@ -15,7 +15,7 @@ from tests.cli.door import headgate
 
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.witnessing import NotShown, Shown, play
-from headgate.safety.adversary import Adversary
+from headgate.safety.witness.model import Adversary
 from headgate.session import Session
 
 STREAMS = """

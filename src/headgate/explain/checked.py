@@ -13,8 +13,8 @@ from headgate.explain.describe import visible
 from headgate.explain.glossary import glossary_html
 from headgate.explain.join_picture import Titled, join_picture
 from headgate.explain.sizes import Sizes
-from headgate.safety.join_graph import JoinGraph
-from headgate.safety.join_plans import JoinPlans
+from headgate.safety.reasons.join_graph import JoinGraph
+from headgate.safety.reasons.join_plans import JoinPlans
 from headgate.safety.verdict import Kind, Verdict
 
 _GOOD, _BAD, _MIDDLE = "#2e7d32", "#c62828", "#9a6700"

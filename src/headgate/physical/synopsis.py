@@ -1,4 +1,4 @@
-"""Synopses: what a ValuesMethod says of attributes, cells and buckets, as expressions over the rows of an input."""
+"""Synopses: the attributes, cells and buckets of a FiniteMemoryPlan as expressions over the rows of an input."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import polars as pl
 from headgate.kernels.distinct.representatives import Bucket, Representatives, Side
 from headgate.kernels.expressions import compile_scalar
 from headgate.kernels.join.bucket_join import BucketInput
-from headgate.safety.bounded_values import ValuesMethod
-from headgate.safety.values.buckets import StreamSynopsis
-from headgate.safety.values.cut import Cut, IntegerCut
-from headgate.safety.values.query import Attribute, Comparison, Constant, Element
+from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
+from headgate.safety.theory.memory.buckets import StreamSynopsis
+from headgate.safety.theory.memory.cut import Cut, IntegerCut
+from headgate.safety.theory.memory.query import Attribute, Comparison, Constant, Element
 
 
 @dataclass(frozen=True)
 class InputSynopsis:
     """The synopsis of one input of a join."""
 
-    method: ValuesMethod
+    method: FiniteMemoryPlan
     member: int
 
     def representatives(self, schema: dict[str, pl.DataType]) -> Representatives:

@@ -8,7 +8,7 @@ from headgate.model.errors import Place, RefusedError
 from headgate.plan.bind import BoundQuery
 from headgate.plan.nodes import Emit
 from headgate.safety.examine import examine
-from headgate.safety.methods import Methods
+from headgate.safety.state_plan import StatePlan
 from headgate.safety.verdict import Verdict
 
 _SEAL = object()
@@ -24,7 +24,7 @@ class AdmittedPlan:
     name: str
     plan: Emit
     verdict: Verdict
-    methods: Methods
+    state_plan: StatePlan
     allowed_unbounded: bool
     seal: object
 
@@ -48,7 +48,7 @@ def admit(query: BoundQuery, plan: Emit, *, allow_unbounded: bool = False) -> Ad
             place=Place(query.statement.source, query.statement.span),
         )
     unbounded = allow_unbounded and not verdict.admitted
-    return AdmittedPlan(query.name, plan, verdict, judgement.methods, unbounded, _SEAL)
+    return AdmittedPlan(query.name, plan, verdict, judgement.state_plan, unbounded, _SEAL)
 
 
 def replan(admitted: AdmittedPlan, plan: Emit) -> AdmittedPlan:
@@ -58,4 +58,4 @@ def replan(admitted: AdmittedPlan, plan: Emit) -> AdmittedPlan:
     if not verdict.admitted and admitted.verdict.admitted:
         raise AssertionError(f"optimization made the state of {admitted.name} unbounded")
     unbounded = admitted.allowed_unbounded
-    return AdmittedPlan(admitted.name, plan, verdict, judgement.methods, unbounded, _SEAL)
+    return AdmittedPlan(admitted.name, plan, verdict, judgement.state_plan, unbounded, _SEAL)

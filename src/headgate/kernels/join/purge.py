@@ -71,7 +71,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Forgetting:
+class PunctuationPurge:
     """What a closed value waits for: stored partner rows (member, column, own column), other closings, a lifespan."""
 
     partners: tuple[tuple[int, str, str], ...]
@@ -87,7 +87,7 @@ class Purge:
 
     closings: tuple[ClosingInput, ...]
     chains: tuple[Chain, ...]
-    forgetting: tuple[Forgetting, ...]
+    punctuation_purges: tuple[PunctuationPurge, ...]
     lifespan: int
 
     def initial(self) -> PurgeState:
@@ -169,7 +169,7 @@ class Purge:
     def _needed(self, closed_values: Sequence[ClosedValues], live: Live) -> list[pl.Series]:
         """For each closing, which of its values something still needs."""
         needed = []
-        for number, (said, each) in enumerate(zip(closed_values, self.forgetting, strict=True)):
+        for number, (said, each) in enumerate(zip(closed_values, self.punctuation_purges, strict=True)):
             frame = said.frame
             keep = _stored(frame, each, live)
             if each.by:
@@ -191,7 +191,7 @@ class Purge:
         changed = True
         while changed:
             changed = False
-            for number, each in enumerate(self.forgetting):
+            for number, each in enumerate(self.punctuation_purges):
                 kept = frames[number].filter(needed[number])
                 for other, places in each.by:
                     if closed_values[other].below:
@@ -239,10 +239,10 @@ def _live(stores: Sequence[Store], upto: int) -> Live:
     return live
 
 
-def _stored(frame: pl.DataFrame, forgetting: Forgetting, live: Live) -> pl.Series:
+def _stored(frame: pl.DataFrame, rule: PunctuationPurge, live: Live) -> pl.Series:
     """Which closed values a stored row has that may need them."""
     found = pl.Series([False]).new_from_index(0, frame.height)
-    for member, column, own in forgetting.partners:
+    for member, column, own in rule.partners:
         found |= listed(frame, [own], live(member), [column])
     return found
 

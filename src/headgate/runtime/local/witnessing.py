@@ -37,8 +37,8 @@ from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.start import runnable, used_streams, used_tables
 from headgate.runtime.output import escaped_name
 from headgate.runtime.query import Metrics
-from headgate.safety.adversary import Adversary, Values
-from headgate.safety.stuck_rows import value_of
+from headgate.safety.witness.model import Adversary, Values
+from headgate.safety.witness.purge import value_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _START_AT = (START - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

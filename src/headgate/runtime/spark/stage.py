@@ -15,8 +15,8 @@ from headgate.model.scalar import Scalar
 from headgate.model.types import spark_name
 from headgate.physical.fragments import fragment
 from headgate.physical.graph import ExchangeStep, OperatorGraph, SourceStep, Step
-from headgate.physical.narrowing import first_filter, kept_columns, narrowed
 from headgate.physical.partition import Routes
+from headgate.physical.scan_pushdown import first_filter, kept_columns, scan_pushdown
 from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Emit, StreamScan
@@ -187,7 +187,7 @@ def build_stages(
 def _narrow(stage: Stage) -> Stage:
     """The stage without what it does not look at."""
     promises = stage.graph.promises
-    found = narrowed(stage.graph.steps, stage.exports)
+    found = scan_pushdown(stage.graph.steps, stage.exports)
     read: dict[str, set[str]] = {}
     feeds: list[Feed] = []
     for feed in stage.feeds:
