@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from sqlglot import exp
 
+from headgate.explain.check_report import CheckReport
 from headgate.explain.check_result import CheckResult, html
-from headgate.explain.checked import Checked
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
 from headgate.explain.session_text import session_text
@@ -323,11 +323,11 @@ class Query:
         return join_plans(best.plan, state_plan, cost)
 
     @cached_property
-    def checked(self) -> Checked:
+    def checked(self) -> CheckReport:
         """The verdict with the graphs of the joins, and the sizes of the states if rates were given."""
         best = self.optimized.best
         sizes = measure_sizes(self.kept, assumed=False) if self.statistics.given else None
-        return Checked(self.check(), join_graphs(best.plan), sizes, plans=self.join_plans)
+        return CheckReport(self.check(), join_graphs(best.plan), sizes, plans=self.join_plans)
 
     def witness(self, count: int) -> Shown | None:
         """For a refused query, `count` rows that any correct algorithm must remember, and how state grows with them.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.safety.test_gate_punctuation import CYCLE, streams
 
-from headgate.explain.checked import page
+from headgate.explain.check_report import page
 from headgate.optimize.statistics import Statistics, read_statistics
 from headgate.safety.reasons.join_plans import JoinPlans
 from headgate.session import Session

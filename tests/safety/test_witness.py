@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.witnessing import NotShown, Shown, play

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from headgate.model.time import BEGINNING
-from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.codec import decode, encode
 from headgate.runtime.spark.messages import Message, Reply
-from headgate.runtime.spark.placing import placed
+from headgate.runtime.spark.routing import routed
 from headgate.runtime.spark.shard import Answer, ShardState, StreamClock, advance_streams, replies_of, step
 from headgate.runtime.spark.stage import Stage
 
@@ -74,7 +74,7 @@ def _sent(stage: Stage, shard: int, state: ShardState, answer: Answer) -> Iterat
     for feed, batches in enumerate(zip(*answer.exported, strict=True)):
         for seq, batch in enumerate(batches):
             if batch.height:
-                for targets, rows in placed(onward, feed, batch.frame):
+                for targets, rows in routed(onward, feed, batch.frame):
                     message = Message(feed, shard, seq, None, None, encode(rows))
                     yield from ((target, message) for target in targets)
     if state.query.clock > BEGINNING:

@@ -29,7 +29,7 @@ from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.sources.changes import signed
 from headgate.runtime.sources.kept_promises import KeptPromises, PromiseState
-from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.codec import decode, encode
 from headgate.runtime.spark.messages import END, Message, Reply
 from headgate.runtime.spark.pack import with_time
 from headgate.runtime.spark.stage import Stage

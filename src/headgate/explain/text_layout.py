@@ -1,4 +1,4 @@
-"""Lettering: text in pictures, measured without a font, wrapped to fit and never cut by accident.
+"""Text layout: text in pictures, measured without a font, wrapped to fit and never cut by accident.
 
 Pictures use a monospaced font, so that the width of a text follows from its characters alone: the layout that is
 computed here is the one that every viewer shows.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.front.plans import ask
+from tests.explain.plans import ask
 
 from headgate.model.errors import MeaninglessError
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Pen:
+class Choices:
     """Reads choices off a tape; zeros, and all that lies past its end, stand for the simplest choice."""
 
     def __init__(self, tape: bytes) -> None:

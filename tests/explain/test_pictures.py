@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.explain.checked import picture
+from headgate.explain.check_report import picture
 from headgate.explain.join_picture import Titled, join_picture
-from headgate.explain.lettering import cells, shelves, width, wrap
+from headgate.explain.text_layout import cells, shelves, width, wrap
 from headgate.safety.reasons.join_graph import Arrow, JoinGraph
 from headgate.session import Session
 

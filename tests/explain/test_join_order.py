@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.front.command import headgate
-from tests.front.plans import nodes_of
+from tests.cli_runner import headgate
+from tests.explain.plans import nodes_of
 
 from headgate.optimize.join_order import (
     EXHAUSTIVE_UP_TO,

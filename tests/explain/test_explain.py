@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.front.command import headgate
-from tests.front.plans import ask
+from tests.cli_runner import headgate
+from tests.explain.plans import ask
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.cql"))

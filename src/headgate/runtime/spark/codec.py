@@ -1,4 +1,4 @@
-"""Compact: frames as bytes, whole numbers in as few of them as their range needs.
+"""Codec: frames as bytes, whole numbers in as few of them as their range needs.
 
 Rows on their way to a shard and chunks of its state pass through half a dozen buffers, so what they weigh is what a
 micro-batch costs. A column of whole numbers, dates or instants is written as the distance from its smallest value;

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.front.command import headgate
-from tests.front.plans import STREAMS
+from tests.cli_runner import headgate
+from tests.explain.plans import STREAMS
 
 BAD = {
     "unknown column": ("SELECT aa FROM S1", "there is no column aa", "^^", "did you mean a?"),

@@ -1,4 +1,4 @@
-"""Labels: a value for each shard such that Spark's hash puts every shard into a partition of its own."""
+"""Partition keys: a value for each shard such that Spark's hash puts every shard into a partition of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import count
 _MASK = 0xFFFFFFFF
 
 
-def shard_labels(shards: int, partitions: int) -> tuple[int, ...]:
+def shard_partition_keys(shards: int, partitions: int) -> tuple[int, ...]:
     """One label per shard; with at least as many partitions as shards, no two of them share one."""
     labels: list[int] = []
     taken: set[int] = set()

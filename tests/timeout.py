@@ -1,4 +1,4 @@
-"""Patience: what is run under it must end, well or badly, before a minute is over."""
+"""Time limit: what is run under it must end, well or badly, before a minute is over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECONDS = 60
 
 
 @contextmanager
-def patience() -> Iterator[None]:
+def time_limit() -> Iterator[None]:
     """Raises AssertionError inside the block once it is clear that it hangs; a slow machine is no reason."""
 
     def give_up(signum: int, frame: FrameType | None) -> None:

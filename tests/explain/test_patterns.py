@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.front.plans import ask, pattern, shape, shapes
+from tests.explain.plans import ask, pattern, shape, shapes
 
 W = "[RANGE 1 MINUTE]"
 

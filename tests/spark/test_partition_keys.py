@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.spark.labels import partition_of, shard_labels
+from headgate.runtime.spark.partition_keys import partition_of, shard_partition_keys
 
 
 @pytest.mark.parametrize(("shards", "partitions"), [(1, 1), (2, 2), (4, 4), (7, 7), (16, 16), (4, 200)])
 def test_no_two_shards_share_a_partition(shards: int, partitions: int) -> None:
-    labels = shard_labels(shards, partitions)
+    labels = shard_partition_keys(shards, partitions)
     assert len({partition_of(label, partitions) for label in labels}) == shards
 
 
 def test_more_shards_than_partitions_get_labels_too() -> None:
-    assert len(set(shard_labels(5, 2))) == 5
+    assert len(set(shard_partition_keys(5, 2))) == 5
 
 
 def test_spark_puts_labels_where_we_say(spark: Any) -> None:

@@ -18,7 +18,7 @@ _TO_GO_ON = "with --checkpoint DIR, on Spark, a run can go on where it was"
 
 
 @contextmanager
-def telling_what_is_kept(output: Path, checkpoint: Path | None) -> Iterator[None]:
+def report_kept_on_interrupt(output: Path, checkpoint: Path | None) -> Iterator[None]:
     """Within it, an interrupt becomes one that bears words about what was kept, which the command line prints."""
     try:
         yield

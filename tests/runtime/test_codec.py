@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import BEGINNING, NEVER
-from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.codec import decode, encode
 
 _TYPES: dict[pl.DataType, tuple[int, int]] = {
     pl.Int8(): (-(2**7), 2**7 - 1),

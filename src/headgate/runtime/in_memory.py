@@ -13,7 +13,7 @@ Columns = Callable[[], tuple[Column, ...]]
 """The columns that the rows have, asked for only where nothing is declared."""
 
 
-def given_stream(
+def in_memory_stream(
     catalog: Catalog, name: str, columns: Columns, *, time: str | None, slack: int | None
 ) -> tuple[Catalog, StreamDef]:
     """A stream and the catalog with it; InputError if `time` or `slack` is not what was declared."""
@@ -41,7 +41,7 @@ def given_stream(
     return catalog, found
 
 
-def given_table(
+def in_memory_table(
     catalog: Catalog, name: str, columns: Columns, *, retroactive: bool | None
 ) -> tuple[Catalog, TableDef]:
     """A table and the catalog with it; InputError if `retroactive` is not what was declared."""

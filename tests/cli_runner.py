@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest import mock
 
-from tests.patience import patience
+from tests.timeout import time_limit
 
 from headgate.cli import main
 
@@ -27,7 +27,7 @@ def headgate(*arguments: object) -> Outcome:
     out, err = io.StringIO(), io.StringIO()
     code = 0
     argv = ["headgate", *map(str, arguments)]
-    with mock.patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err), patience():
+    with mock.patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err), time_limit():
         try:
             main.run()
         except SystemExit as exit:

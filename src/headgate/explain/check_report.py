@@ -54,7 +54,7 @@ class WitnessTable:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckReport:
     """The verdict on one query, the graphs of its joins, and the sizes of its states if they were asked for."""
 
     verdict: Verdict
@@ -122,7 +122,7 @@ def _titled(text: Text, title: str, lines: Iterable[str], style: str = "") -> No
         text.append(f"{line}\n", style=style)
 
 
-def page(checked: Sequence[Checked]) -> str:
+def page(checked: Sequence[CheckReport]) -> str:
     """An HTML page of its own, without scripts and without anything from elsewhere."""
     parts = [_section(each) for each in checked]
     return (
@@ -132,7 +132,7 @@ def page(checked: Sequence[Checked]) -> str:
     )
 
 
-def _section(checked: Checked) -> str:
+def _section(checked: CheckReport) -> str:
     verdict = checked.verdict
     word, style = verdict.kind, _CLASSES[verdict.kind]
     rows = "".join(
@@ -179,7 +179,7 @@ def _plan_table(plans: JoinPlans) -> str:
     return f"<table>{rows}</table>"
 
 
-def picture(checked: Sequence[Checked]) -> str:
+def picture(checked: Sequence[CheckReport]) -> str:
     """The graphs of all joins as one SVG document."""
     return join_picture(
         [

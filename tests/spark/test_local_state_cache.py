@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.runtime.spark.nearby import Nearby
+from headgate.runtime.spark.local_state_cache import LocalStateCache
 
 
 def test_a_state_is_found_under_its_token(tmp_path: Path) -> None:
-    nearby = Nearby(tmp_path)
+    nearby = LocalStateCache(tmp_path)
     nearby.keep("shard", "one", ["6/0/run.1", "x"], {"6/0/run.1": b"rows", "x": b""}, None)
     assert nearby.find("shard", "one") == {"6/0/run.1": b"rows", "x": b""}
     assert nearby.find("shard", "two") is None
@@ -16,7 +16,7 @@ def test_a_state_is_found_under_its_token(tmp_path: Path) -> None:
 
 
 def test_chunks_of_the_state_before_are_taken_over(tmp_path: Path) -> None:
-    nearby = Nearby(tmp_path)
+    nearby = LocalStateCache(tmp_path)
     nearby.keep("shard", "one", ["a", "b"], {"a": b"1", "b": b"2"}, None)
     nearby.keep("shard", "two", ["b", "c"], {"c": b"3"}, "one")
     assert nearby.find("shard", "two") == {"b": b"2", "c": b"3"}
@@ -28,7 +28,7 @@ def test_chunks_of_the_state_before_are_taken_over(tmp_path: Path) -> None:
 
 
 def test_a_state_that_cannot_be_whole_is_not_there(tmp_path: Path) -> None:
-    nearby = Nearby(tmp_path)
+    nearby = LocalStateCache(tmp_path)
     nearby.keep("shard", "two", ["a", "b"], {"b": b"2"}, "one")
     assert nearby.find("shard", "two") is None
     assert not list((tmp_path / "headgate-states" / "shard").iterdir())
@@ -36,6 +36,6 @@ def test_a_state_that_cannot_be_whole_is_not_there(tmp_path: Path) -> None:
 
 def test_no_place_to_write_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "headgate-states").write_text("in the way")
-    nearby = Nearby(tmp_path)
+    nearby = LocalStateCache(tmp_path)
     nearby.keep("shard", "one", ["a"], {"a": b"1"}, None)
     assert nearby.find("shard", "one") is None

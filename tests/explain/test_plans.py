@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.front.plans import ask, shape
+from tests.explain.plans import ask, shape
 
 from headgate.plan.nodes import Filter, Join, Negation, Node, Project, SemiJoin, StreamScan, TableJoin, Window
 

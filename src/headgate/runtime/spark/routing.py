@@ -1,4 +1,4 @@
-"""Placing: which shards of a stage get which rows of a feed."""
+"""Routing: which shards of a stage get which rows of a feed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.kernels.keys import key_hash
 from headgate.runtime.spark.stage import Stage
 
 
-def placed(stage: Stage, feed: int, rows: pl.DataFrame) -> Iterator[tuple[list[int], pl.DataFrame]]:
+def routed(stage: Stage, feed: int, rows: pl.DataFrame) -> Iterator[tuple[list[int], pl.DataFrame]]:
     """Rows that go to the same shards, with these."""
     columns = stage.feeds[feed].columns
     if rows.is_empty():

@@ -12,24 +12,24 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
 from headgate.cli.console import open_console
-from headgate.cli.interrupted import telling_what_is_kept
+from headgate.cli.interrupt import report_kept_on_interrupt
 from headgate.cli.late_warnings import LateWarnings
 from headgate.cli.live_view import instant
-from headgate.cli.showing import Showing, summary_table
-from headgate.runtime.board import Board
+from headgate.cli.run_display import RunDisplay, summary_table
 from headgate.runtime.lateness import require_few
+from headgate.runtime.metrics_registry import MetricsRegistry
 
 if TYPE_CHECKING:
     from headgate.runtime.local.engine import Progress as Step
     from headgate.session import Session
 
 
-def run_here(
+def run_local(
     session: Session,
     names: list[str] | None,
     output: Path,
     options: dict[str, Any],
-    showing: Showing,
+    display: RunDisplay,
     *,
     rejects: Path | None,
     overwrite: bool,
@@ -56,12 +56,12 @@ def run_here(
         late.note(metrics)
         require_few(metrics, max_late)
 
-    board, total = Board(note), sum(source.total_bytes for source in sources)
+    registry, total = MetricsRegistry(note), sum(source.total_bytes for source in sources)
     bar = _bar(console, total)
     with (
-        telling_what_is_kept(output, None),
-        showing.serving(board, console),
-        nullcontext() if showing.quiet else bar,
+        report_kept_on_interrupt(output, None),
+        display.serving(registry, console),
+        nullcontext() if display.quiet else bar,
     ):
         task = bar.add_task("running", total=total or None, detail="")
 
@@ -78,10 +78,10 @@ def run_here(
             output,
             overwrite=overwrite,
             on_progress=on_progress,
-            on_metrics=board.put,
+            on_metrics=registry.put,
             on_end=lambda metrics: require_few(metrics, max_late, ended=True),
         )
-    if not showing.quiet:
+    if not display.quiet:
         console.print(summary_table(summary, output, unbounded))
     late.end(summary.metrics)
 

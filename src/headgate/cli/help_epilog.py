@@ -12,7 +12,7 @@ _KEEP_LINES = "\b"
 """Tells the help not to join the lines of a paragraph."""
 
 
-def closing(*examples: str, codes: Mapping[int, str]) -> str:
+def help_epilog(*examples: str, codes: Mapping[int, str]) -> str:
     """The end of a help text; codes 2 and 3 mean the same everywhere."""
     meanings = sorted({**codes, **_SHARED}.items())
     width = len(str(meanings[-1][0]))

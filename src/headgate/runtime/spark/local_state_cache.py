@@ -1,4 +1,4 @@
-"""Nearby: the newest states of shards as files on this machine, for whichever of its workers goes on with them.
+"""Local state cache: the newest states of shards as files on this machine, for its workers to go on with.
 
 Spark gives a shard's next micro-batch to any idle worker. The state store is the truth, but to read a whole state
 from it takes far longer than a file does. A state lies under the token that the store bears when it is the current
@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 
-class Nearby:
+class LocalStateCache:
     """States in a folder that belongs to this application alone."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Board: the newest metrics of every query of a run, for whoever wants to show them while it runs."""
+"""MetricsRegistry: the newest metrics of every query of a run, for whoever wants to show them while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Metrics = Mapping[str, Any]
 """What `metrics.json` holds."""
 
 
-class Board:
+class MetricsRegistry:
     """Metrics by query; engines put them there from their own threads, readers take whole copies."""
 
     def __init__(self, on_change: Callable[[Metrics], None] = lambda metrics: None) -> None:

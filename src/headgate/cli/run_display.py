@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from headgate.runtime.board import Board
     from headgate.runtime.local.files import RunSummary
+    from headgate.runtime.metrics_registry import MetricsRegistry
 
 
 @dataclass(frozen=True)
-class Showing:
+class RunDisplay:
     """What was asked for on the command line."""
 
     quiet: bool = False
@@ -26,7 +26,7 @@ class Showing:
     metrics_host: str = "127.0.0.1"
 
     @contextmanager
-    def serving(self, board: Board, console: Console) -> Iterator[None]:
+    def serving(self, registry: MetricsRegistry, console: Console) -> Iterator[None]:
         """Serves the metrics on a board within the block, if that was asked for."""
         if self.metrics_port is None:
             yield
@@ -34,7 +34,9 @@ class Showing:
         from headgate.runtime.exposition import exposition
         from headgate.runtime.metrics_server import serve_metrics
 
-        with serve_metrics(lambda: exposition(board.all()), self.metrics_port, self.metrics_host) as address:
+        with serve_metrics(
+            lambda: exposition(registry.all()), self.metrics_port, self.metrics_host
+        ) as address:
             if not self.quiet:
                 console.print(f"metrics: {address}", soft_wrap=True)
             yield
