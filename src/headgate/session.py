@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from sqlglot import exp
 
+from headgate.explain.check_report import CheckReport
 from headgate.explain.check_result import CheckResult, html
-from headgate.explain.checked import Checked
 from headgate.explain.describe import describe_query
 from headgate.explain.explanation import Explanation
 from headgate.explain.session_text import session_text
@@ -26,9 +26,9 @@ from headgate.model.errors import HeadgateError, InputError, NameResolutionError
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
 from headgate.optimize.estimate import join_inputs
-from headgate.optimize.kept import with_kept
 from headgate.optimize.optimize import Optimized, OptimizedPlan
 from headgate.optimize.planned import PlannedQuery
+from headgate.optimize.state_size import estimate_state
 from headgate.optimize.statistics import Statistics, read_statistics
 from headgate.optimize.tree_cost import tree_cost
 from headgate.optimize.window_length import suggest_length
@@ -38,11 +38,11 @@ from headgate.safety.advice.advise import advise
 from headgate.safety.advice.edit import Fix
 from headgate.safety.advice.sites import names_read
 from headgate.safety.examine import examine
-from headgate.safety.join_graph import join_graphs
-from headgate.safety.join_plans import JoinPlans, join_plans
-from headgate.safety.punctuation.plans import Cost
+from headgate.safety.reasons.join_graph import join_graphs
+from headgate.safety.reasons.join_plans import JoinPlans, join_plans
+from headgate.safety.theory.punctuation.plans import Cost
 from headgate.safety.verdict import Verdict
-from headgate.safety.witness import find_adversaries, why_none
+from headgate.safety.witness.find import find_adversaries, why_none
 
 if TYPE_CHECKING:
     from headgate.physical.edges import Strategy
@@ -345,25 +345,25 @@ class Query:
     @cached_property
     def kept(self) -> OptimizedPlan:
         """The plan that would run, with the states that it has because of what the gate found."""
-        return with_kept(self.optimized.best, self.optimized.judgement.methods, self.statistics)
+        return estimate_state(self.optimized.best, self.optimized.judgement.state_plan, self.statistics)
 
     @cached_property
     def join_plans(self) -> tuple[JoinPlans, ...]:
         """For each join that forgets by promise, which plans could, and which promises it needs."""
-        best, methods = self.kept, self.optimized.judgement.methods
+        best, state_plan = self.kept, self.optimized.judgement.state_plan
         edges = best.estimates.edges
 
         def cost(node: Join) -> Cost:
             return tree_cost(join_inputs(node, [edges[each] for each in node.members]))
 
-        return join_plans(best.plan, methods, cost)
+        return join_plans(best.plan, state_plan, cost)
 
     @cached_property
-    def checked(self) -> Checked:
+    def checked(self) -> CheckReport:
         """The verdict with the graphs of the joins, and the sizes of the states if rates were given."""
         best = self.optimized.best
         sizes = measure_sizes(self.kept, assumed=False) if self.statistics.given else None
-        return Checked(self.check(), join_graphs(best.plan), sizes, plans=self.join_plans)
+        return CheckReport(self.check(), join_graphs(best.plan), sizes, plans=self.join_plans)
 
     def witness(self, count: int) -> Shown | None:
         """For a refused query, `count` rows that any correct algorithm must remember, and how state grows with them.
@@ -490,7 +490,7 @@ class Query:
         plans = [
             self.kept,
             *(
-                with_kept(each, examine(self.name, each.plan, each.edges).methods, self.statistics)
+                estimate_state(each, examine(self.name, each.plan, each.edges).state_plan, self.statistics)
                 for each in others
             ),
         ]

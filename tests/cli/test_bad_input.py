@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 DECLARATIONS = """\
 CREATE STREAM bids (ts TIMESTAMP, bidid BIGINT, itemid BIGINT, increase DOUBLE, note STRING) TIMESTAMP BY ts;

@@ -12,10 +12,10 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 import headgate as hg
-from headgate.cli.interrupted import RunInterrupt, telling_what_is_kept
+from headgate.cli.interrupt import RunInterrupt, report_kept_on_interrupt
 from headgate.cli.main import app
 from headgate.explain.glossary import POINTER
 from headgate.runtime.local.engine import LocalRun
@@ -416,7 +416,7 @@ def test_an_interrupted_run_with_a_checkpoint_can_go_on() -> None:
 
 
 def interrupt_within(checkpoint: Path) -> None:
-    with telling_what_is_kept(Path("out"), checkpoint):
+    with report_kept_on_interrupt(Path("out"), checkpoint):
         raise KeyboardInterrupt
 
 

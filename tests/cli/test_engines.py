@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.runtime.spark import cluster
 

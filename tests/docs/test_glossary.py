@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.explain.glossary import POINTER, entries, glossary_html
 

@@ -10,7 +10,7 @@ import polars as pl
 from hypothesis import strategies as st
 from tests.kernels.signed import PATTERNS, Contents, Payload, Row, stream
 
-from headgate.kernels.existence import Existence
+from headgate.kernels.join.existence import Existence
 
 LEFT = {"k": pl.Int64(), "x": pl.Float64()}
 RIGHT = {"rk": pl.Int64(), "rx": pl.Float64()}

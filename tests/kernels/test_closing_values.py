@@ -23,7 +23,6 @@ from tests.kernels.signed import (
     unbatched,
 )
 
-from headgate.kernels import closing_distinct
 from headgate.kernels.aggregate import (
     Aggregate,
     AggregateCall,
@@ -33,8 +32,9 @@ from headgate.kernels.aggregate import (
     SettlingAggregate,
     closing,
 )
-from headgate.kernels.closing_difference import ClosingDifference
-from headgate.kernels.difference import Difference
+from headgate.kernels.distinct import closing_distinct
+from headgate.kernels.distinct.closing_difference import ClosingDifference
+from headgate.kernels.distinct.difference import Difference
 from headgate.kernels.settled import Settled
 from headgate.model.time import NEVER, Clock
 
@@ -115,8 +115,10 @@ def test_copies_of_a_value_that_both_sides_have_closed_are_not_counted_any_more(
         return Counter({row: count - theirs[row] for row, count in ours.items() if count > theirs[row]})
 
     *_, last = assert_exact(kernel, [ROW, ROW, KEY, KEY], inputs, stops, more, restored=bool(stops))
-    values, heard, _ = closing_distinct.swept(last.state.values, last.state.heard, ("k",), AT_LAST)
-    assert values.rows + sum(each.rows for each in heard) == 0
+    values, closed_values, _ = closing_distinct.swept(
+        last.state.values, last.state.closed_values, ("k",), AT_LAST
+    )
+    assert values.rows + sum(each.rows for each in closed_values) == 0
 
 
 @st.composite

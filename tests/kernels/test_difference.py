@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.signed import PATTERNS, Contents, Row, assert_exact, cuts, steps, stream
 
-from headgate.kernels.difference import Difference
+from headgate.kernels.distinct.difference import Difference
 from headgate.model.time import NEVER
 
 ONE = {"v": pl.String()}

@@ -23,8 +23,9 @@ from tests.kernels.signed import (
     stream,
 )
 
-from headgate.kernels import keys, multiplicity
-from headgate.kernels.distinct import Distinct, Form
+from headgate.kernels import keys
+from headgate.kernels.distinct import multiplicity
+from headgate.kernels.distinct.distinct import Distinct, Form
 from headgate.kernels.state import table
 from headgate.model.time import NEVER
 

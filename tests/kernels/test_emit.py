@@ -24,11 +24,11 @@ from tests.kernels.stepping import (
     timeline,
 )  # fmt: skip
 
-from headgate.kernels.emit import OP, TIME, ChangeLog, Dstream, Emit, Istream
-from headgate.kernels.rstream import Rstream
-from headgate.kernels.spells import Spells
-from headgate.kernels.window import Range, Rows, Window
-from headgate.kernels.wstream import Wstream
+from headgate.kernels.emit.emit import OP, TIME, ChangeLog, Dstream, Emit, Istream
+from headgate.kernels.emit.presence_spans import PresenceSpans
+from headgate.kernels.emit.rstream import Rstream
+from headgate.kernels.emit.wstream import Wstream
+from headgate.kernels.window.time_window import Range, Rows, Window
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import BEGINNING, DAY, NEVER, Clock, tick_at_or_after
 
@@ -165,8 +165,8 @@ def test_what_is_said_is_what_changes(name: str, frame: pl.DataFrame, cuts: list
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_said_of_busy_contents(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.kernels.agenda._SLACK", 0 if seed % 2 else 1024)
-    monkeypatch.setattr("headgate.kernels.rstream.BLOCK", (1, 5, 1 << 20)[seed % 3])
+    monkeypatch.setattr("headgate.kernels.state.timer_queue._SLACK", 0 if seed % 2 else 1024)
+    monkeypatch.setattr("headgate.kernels.emit.rstream.BLOCK", (1, 5, 1 << 20)[seed % 3])
     kernel, expected = KINDS[name]
     frame = busy(Random(seed), endings=seed % 3 > 0)
     _, output = emitted(kernel, frame, Random(seed).sample(range(50), 10), restore=seed % 2 == 0)
@@ -248,7 +248,7 @@ def test_an_ending_and_the_death_it_takes_back_leave_the_state_together() -> Non
 
 
 def test_many_ticks_over_a_large_answer_are_written_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.kernels.rstream.BLOCK", 7)
+    monkeypatch.setattr("headgate.kernels.emit.rstream.BLOCK", 7)
     frame = rows(PAYLOAD, [(v, v, v + 10, 1) for v in range(10)])
     kernel = Rstream(PAYLOAD, slide=2)
     _, output = emitted(kernel, frame, [4])
@@ -287,17 +287,17 @@ def test_a_long_answer_is_made_piece_by_piece() -> None:
 def _work(
     kernel: Rstream, frame: pl.DataFrame, upto: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, int]:
-    """The spells and the copies that were made for a step, and the rows that it said."""
+    """The spans and the copies that were made for a step, and the rows that it said."""
     made: list[int] = []
-    between = Spells.between
+    between = PresenceSpans.between
 
-    def counted(self: Spells, low: int, high: int) -> Any:
+    def counted(self: PresenceSpans, low: int, high: int) -> Any:
         found = between(self, low, high)
         made.append(len(self.row) + len(found[0]))
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Spells, "between", counted)
+        patch.setattr(PresenceSpans, "between", counted)
         _, pieces = kernel.emit(kernel.initial(), Batch(frame), Clock(0, upto, 1))
         output = pieces.whole()
     return sum(made), output.height

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kernels.instants import Moments, Numbered, Ticks
+from headgate.kernels.emit.instants import Moments, Numbered, Ticks
 from headgate.model.time import BEGINNING, NEVER
 
 

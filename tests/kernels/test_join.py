@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from headgate.kernels.join import Join, JoinInput, JoinState
-from headgate.kernels.join_plan import plan_join
+from headgate.kernels.join.join import Join, JoinInput, JoinState
+from headgate.kernels.join.probe_plan import plan_probes
 from headgate.kernels.state.structure import Structure
 from headgate.model.batch import LIFETIME_SCHEMA, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
@@ -237,7 +237,7 @@ def test_a_join_that_makes_no_sense_is_refused(
 
 
 def probed(inputs: int, equalities: Any, order: Sequence[int]) -> list[list[int]]:
-    return [[step.input for step in path] for path in plan_join(inputs, equalities, order).paths]
+    return [[step.input for step in path] for path in plan_probes(inputs, equalities, order).paths]
 
 
 def test_new_rows_probe_the_others_in_the_global_order() -> None:
@@ -253,12 +253,12 @@ def test_an_input_that_shares_nothing_yet_waits() -> None:
 
 
 def test_one_key_serves_all_probes_by_the_same_columns() -> None:
-    plan = plan_join(3, (((0, "a"), (1, "b"), (2, "c")),), (0, 1, 2))
+    plan = plan_probes(3, (((0, "a"), (1, "b"), (2, "c")),), (0, 1, 2))
     assert plan.keys == ((("a",),), (("b",),), (("c",),))
 
 
 def test_an_input_is_probed_by_everything_that_is_known() -> None:
     triangle = (((0, "a1"), (1, "a2")), ((1, "b1"), (2, "b2")), ((2, "c1"), (0, "c2")))
-    plan = plan_join(3, triangle, (0, 1, 2))
+    plan = plan_probes(3, triangle, (0, 1, 2))
     last = plan.paths[0][-1]
     assert (last.input, plan.keys[2][last.key], last.columns) == (2, ("b2", "c1"), ("b1", "c2"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.kernels.matching import LEFT, RIGHT, Case, cases
 from tests.kernels.signed import ENDLESS, PATTERNS, Contents, Row, assert_exact, cuts, steps
 
-from headgate.kernels.negation import Negation
+from headgate.kernels.join.negation import Negation
 from headgate.model.time import NEVER
 
 L, R = {"k": pl.String()}, {"rk": pl.String()}

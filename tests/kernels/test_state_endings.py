@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.kernels import keys
-from headgate.kernels.state import claims, run
+from headgate.kernels.state import ending_matches, run
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.store import ENDS, Layout, Probes
 from headgate.model.batch import BORN, DIES
@@ -109,7 +109,7 @@ def test_endings_among_many_copies_look_at_few_of_them(monkeypatch: pytest.Monke
         compared += left.height
         return plain(left, *others, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(claims, "keys_equal", counting)
+    monkeypatch.setattr(ending_matches, "keys_equal", counting)
     store = EMPTY.insert(frame([(1, 0.5, 0, NEVER)] * 5_000), Clock(BEGINNING, 0, 0))
     for step in range(1, 21):
         taken = store.end(frame([(1, 0.5, step, NEVER)] * 50), Clock(step - 1, step, 0))
@@ -126,7 +126,7 @@ VALUES = st.sampled_from([(1, 0.0), (1, 1.0), (2, 0.0), (2, None), (3, float("na
 def test_what_is_left_is_what_was_not_taken(
     hash_values: int, steps: list[tuple[list[tuple[int, float | None]], st.DataObject]]
 ) -> None:
-    """Also where different rows share their hash, so that the short way of a claim goes wrong."""
+    """Also where different rows share their hash, so that the short way to a match goes wrong."""
 
     def crowded(rows: pl.DataFrame, columns: Sequence[str]) -> keys.Hashes:
         hashes = keys.key_hash(rows, columns)
@@ -136,7 +136,7 @@ def test_what_is_left_is_what_was_not_taken(
     store = EMPTY
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "key_hash", crowded)
-        patch.setattr(claims, "key_hash", crowded)
+        patch.setattr(ending_matches, "key_hash", crowded)
         for step, (births, data) in enumerate(steps, start=1):
             clock = Clock(step - 1, step, 0)
             store = store.insert(frame([(k, v, step, NEVER) for k, v in births]), clock)

@@ -16,10 +16,10 @@ from headgate.kernels.aggregate import (
     ClosingValues,
     Function,
 )
-from headgate.kernels.closing_difference import ClosingDifference
-from headgate.kernels.closing_distinct import ClosingDistinct
-from headgate.kernels.difference import Difference
-from headgate.kernels.distinct import Distinct
+from headgate.kernels.distinct.closing_difference import ClosingDifference
+from headgate.kernels.distinct.closing_distinct import ClosingDistinct
+from headgate.kernels.distinct.difference import Difference
+from headgate.kernels.distinct.distinct import Distinct
 from headgate.kernels.kernel import Kernel
 from headgate.kernels.settled import Settled
 from headgate.model.batch import LIFETIME_SCHEMA, Batch

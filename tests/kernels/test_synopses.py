@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kernels.clustered import Clustered
-from headgate.kernels.counted_join import COUNT, CountedInput, CountedJoin, filled_column, sum_column
+from headgate.kernels.distinct.representatives import Bucket, Representatives, Side
+from headgate.kernels.join.bucket_join import COUNT, BucketInput, BucketJoin, filled_column, sum_column
 from headgate.kernels.kernel import Kernel
-from headgate.kernels.representatives import Bucket, Representatives, Side
+from headgate.kernels.punctuation.clusters import ClusterPunctuator
 from headgate.model.batch import BORN, SIGN, Batch
 from headgate.model.time import Clock
 
@@ -80,11 +80,11 @@ def test_what_is_alive_is_the_least_of_each(rows: list[tuple[int, int, int]], st
     assert all(count in (0, 1) for count in alive.values())
 
 
-def counted(*, summing: bool) -> CountedJoin:
+def counted(*, summing: bool) -> BucketJoin:
     schema = {"a": pl.Int64(), "b": pl.Int64()}
-    left = CountedInput(schema, None, (pl.col("a"),), {"b": pl.col("b")} if summing else {})
-    right = CountedInput({"d": pl.Int64()}, None, (pl.col("d"),), {})
-    return CountedJoin((left, right), (((0, "a"), (1, "d")),), None, (0, 1), summing)
+    left = BucketInput(schema, None, (pl.col("a"),), {"b": pl.col("b")} if summing else {})
+    right = BucketInput({"d": pl.Int64()}, None, (pl.col("d"),), {})
+    return BucketJoin((left, right), (((0, "a"), (1, "d")),), None, (0, 1), summing)
 
 
 LEFT, RIGHT = [(1, 11, 5), (2, 11, 6), (3, 12, 7), (6, 11, None)], [(4, 11), (5, 13), (6, 11)]
@@ -111,10 +111,10 @@ def test_sums_are_taken_before_the_join(step: int) -> None:
 @pytest.mark.parametrize("step", [1, 2, 9])
 def test_a_value_is_closed_when_too_many_others_have_come(step: int) -> None:
     rows = [(1, 7), (2, 7), (3, 8), (4, 9), (5, None), (6, 8)]
-    assert said(Clustered({"a": pl.Int64()}, 2), [(rows, "a")], step) == [(5, 1, 7)]
+    assert said(ClusterPunctuator({"a": pl.Int64()}, 2), [(rows, "a")], step) == [(5, 1, 7)]
 
 
 def test_only_what_is_open_is_remembered() -> None:
-    kernel = Clustered({"a": pl.Int64()}, 3)
+    kernel = ClusterPunctuator({"a": pl.Int64()}, 3)
     state, _ = kernel.advance(kernel.initial(), [batch([(n, n) for n in range(50)], "a")], Clock(-1, 99, 0))
     assert state.rows == 4

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tests.kernels.stepping import CUTS, lifetimes, rows, run, stream
 
 from headgate.kernels.expressions import compile_scalar
-from headgate.kernels.tablejoin import Kind, TableJoin
+from headgate.kernels.join.table_join import Kind, TableJoin
 from headgate.model import types
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.scalar import Scalar, column

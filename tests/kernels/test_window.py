@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.stepping import CUTS, INSTANTS, LAST, rows, run, stream, timeline
 
-from headgate.kernels.window import Now, Range, Rows, Unbounded, Window, WindowSpec
+from headgate.kernels.window.time_window import Now, Range, Rows, Unbounded, Window, WindowSpec
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock, tick_at_or_after
 

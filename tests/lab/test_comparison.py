@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.lab.bench import streams
 from headgate.lab.bench.engines.outcome import Outcome

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.language.grammar import texts
-from tests.patience import patience
+from tests.timeout import time_limit
 
 from headgate.language.dialect import Cql
 from headgate.model.errors import HeadgateError
@@ -34,7 +34,7 @@ def read(text: str, declared: Session) -> str | None:
     session.catalog, session.statements = declared.catalog, declared.statements
     message = None
     try:
-        with patience():
+        with time_limit():
             session.read(SourceText("fuzz.cql", text))
             for query in session.queries:
                 explanation = query.explain(alternatives=True)

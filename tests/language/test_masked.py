@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.language.masked import masked
 from headgate.language.parse import parse

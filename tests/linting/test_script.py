@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 HEAD = """
 import sys

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.optimize.join_order import (
     EXHAUSTIVE_UP_TO,

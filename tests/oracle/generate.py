@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from tests.oracle.choices import Choices
 from tests.oracle.generate_data import (
     BASES,
     Declared,
@@ -20,7 +21,6 @@ from tests.oracle.generate_data import (
 )
 from tests.oracle.generate_queries import STREAM_KINDS, Author, Core
 from tests.oracle.inputs import TimedRow
-from tests.oracle.pen import Pen
 
 from headgate.model.time import SECOND
 
@@ -82,40 +82,40 @@ def examples(draw: st.DrawFn, *, only: frozenset[str] = frozenset()) -> Example:
 
 def write_example(tape: bytes, *, only: frozenset[str] = frozenset()) -> Example:
     """The example that a tape of choices stands for."""
-    pen = Pen(tape)
-    declared = write_declared(pen)
+    choices = Choices(tape)
+    declared = write_declared(choices)
     possible = {shape: weight for shape, weight in SHAPES.items() if not only or shape in only}
     if not any(each.slack is None and not each.non_retroactive for each in declared):
         possible.pop("tables alone", None)
-    shape = pen.weigh(possible)
-    pen.features.add(shape)
-    queries = _WRITERS[shape](pen, declared)
-    base = pen.choose(BASES)
-    streams = {each.name: write_rows(pen, each, base) for each in declared if each.slack is not None}
+    shape = choices.weigh(possible)
+    choices.features.add(shape)
+    queries = _WRITERS[shape](choices, declared)
+    base = choices.choose(BASES)
+    streams = {each.name: write_rows(choices, each, base) for each in declared if each.slack is not None}
     tables = {
-        each.name: (write_changes if each.changing else write_rows)(pen, each, base)
+        each.name: (write_changes if each.changing else write_rows)(choices, each, base)
         for each in declared
         if each.slack is None
     }
     if any(each.changing and _reads(queries, each.name) for each in declared):
-        pen.features.add("changing table")
-    batches = write_batches(pen, {name: table.num_rows for name, table in streams.items()})
+        choices.features.add("changing table")
+    batches = write_batches(choices, {name: table.num_rows for name, table in streams.items()})
     text = "".join(each.declaration() for each in declared) + queries
-    return Example(text, streams, tables, batches, frozenset(pen.features))
+    return Example(text, streams, tables, batches, frozenset(choices.features))
 
 
 def _reads(queries: str, name: str) -> bool:
     return re.search(rf"\b{name}\b", queries) is not None
 
 
-def _slide(pen: Pen, percent: int) -> int | None:
-    return pen.choose((2, 1, 3, 5)) if pen.chance(percent) else None
+def _slide(choices: Choices, percent: int) -> int | None:
+    return choices.choose((2, 1, 3, 5)) if choices.chance(percent) else None
 
 
-def _emitted(pen: Pen, core: Core, kinds: dict[str | None, int]) -> str:
+def _emitted(choices: Choices, core: Core, kinds: dict[str | None, int]) -> str:
     """The query with one of the relation-to-stream operators around it, or none."""
-    kind = pen.weigh(kinds)
-    pen.features.add("relation" if kind is None else kind.lower())
+    kind = choices.weigh(kinds)
+    choices.features.add("relation" if kind is None else kind.lower())
     return f"CREATE QUERY {QUERY} AS {core.sql(kind)};\n"
 
 
@@ -125,95 +125,95 @@ def _kinds(slide: int | None) -> dict[str | None, int]:
     return kinds | ({"ISTREAM RESTORE": 5, "RSTREAM RESTORE": 5} if slide is not None else {})
 
 
-def _select(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    author = Author(pen, declared, _slide(pen, 30))
+def _select(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    author = Author(choices, declared, _slide(choices, 30))
     core = author.relation()
-    if not core.grouped and pen.chance(60 if "using" in pen.features else 8):
-        pen.features.add("star")
+    if not core.grouped and choices.chance(60 if "using" in choices.features else 8):
+        choices.features.add("star")
         core = replace(core, star=True)
-    return _emitted(pen, core, _kinds(author.slide))
+    return _emitted(choices, core, _kinds(author.slide))
 
 
-def _unwindowed(pen: Pen, declared: tuple[Declared, ...]) -> str:
+def _unwindowed(choices: Choices, declared: tuple[Declared, ...]) -> str:
     """A query over streams that mostly have no window, and conditions on time."""
-    author = Author(pen, declared, unwindowed=75, timed=75)
-    core = author.set_operation() if pen.chance(15) else author.relation()
-    return _emitted(pen, core, {"ISTREAM": 6, None: 4, "DSTREAM": 1})
+    author = Author(choices, declared, unwindowed=75, timed=75)
+    core = author.set_operation() if choices.chance(15) else author.relation()
+    return _emitted(choices, core, {"ISTREAM": 6, None: 4, "DSTREAM": 1})
 
 
-def _tables_alone(pen: Pen, declared: tuple[Declared, ...]) -> str:
+def _tables_alone(choices: Choices, declared: tuple[Declared, ...]) -> str:
     """A query that reads no stream."""
-    author = Author(pen, declared)
-    items = [item for _ in range(pen.choose((1, 1, 2))) if (item := author.table_item()) is not None]
+    author = Author(choices, declared)
+    items = [item for _ in range(choices.choose((1, 1, 2))) if (item := author.table_item()) is not None]
     conditions = author.conditions(items)
-    if pen.chance(25) and (inner := author.table_item()) is not None:
-        tied = author.join_condition(inner, pen.choose(items))
-        conditions.append(f"{'NOT ' * pen.chance(60)}EXISTS (SELECT * FROM {inner.text} WHERE {tied})")
-    core = pen.choose((author.project, author.distinct, author.group))(items, conditions)
-    return _emitted(pen, core, _kinds(None))
+    if choices.chance(25) and (inner := author.table_item()) is not None:
+        tied = author.join_condition(inner, choices.choose(items))
+        conditions.append(f"{'NOT ' * choices.chance(60)}EXISTS (SELECT * FROM {inner.text} WHERE {tied})")
+    core = choices.choose((author.project, author.distinct, author.group))(items, conditions)
+    return _emitted(choices, core, _kinds(None))
 
 
-def _set_operation(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    author = Author(pen, declared, _slide(pen, 25))
-    return _emitted(pen, author.set_operation(), _kinds(author.slide))
+def _set_operation(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    author = Author(choices, declared, _slide(choices, 25))
+    return _emitted(choices, author.set_operation(), _kinds(author.slide))
 
 
-def _internal(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    author = Author(pen, declared, _slide(pen, 20))
+def _internal(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    author = Author(choices, declared, _slide(choices, 20))
     core, dies = author.internal(mark=True)
-    return _emitted(pen, core, {"ISTREAM": 4, None: 4, "RSTREAM": 1} | ({"DSTREAM": 2} if dies else {}))
+    return _emitted(choices, core, {"ISTREAM": 4, None: 4, "RSTREAM": 1} | ({"DSTREAM": 2} if dies else {}))
 
 
-def _output_window(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    author = Author(pen, declared, _slide(pen, 25))
+def _output_window(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    author = Author(choices, declared, _slide(choices, 25))
     core, _ = author.internal(mark=False)
-    window = pen.choose(("[ROWS 3]", "[RANGE 3 SECONDS]", "[ROWS 1]", "[RANGE 10 SECONDS]"))
-    pen.features.add("wstream")
+    window = choices.choose(("[ROWS 3]", "[RANGE 3 SECONDS]", "[ROWS 1]", "[RANGE 10 SECONDS]"))
+    choices.features.add("wstream")
     return f"CREATE QUERY {QUERY} AS {core.sql('WSTREAM', window)};\n"
 
 
-def _over_output_window(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    author = Author(pen, declared, _slide(pen, 40))
+def _over_output_window(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    author = Author(choices, declared, _slide(choices, 40))
     items = author.inputs(most=2, table=False)
     numeric = [
         column for item in items for column in item.columns if column.type in ("BIGINT", "INT", "DOUBLE")
     ]
-    inner = pen.choose(numeric).text
-    if pen.chance(70):
-        inner = f"{pen.choose(('SUM', 'COUNT', 'MAX'))}({inner})"
-    window = pen.choose(("[ROWS 2]", "[ROWS 10]", "[RANGE 4 SECONDS]"))
-    outer = pen.choose(("SUM", "MAX", "COUNT", "MIN", "AVG"))
-    pen.features |= {"wstream", "global aggregate"}
+    inner = choices.choose(numeric).text
+    if choices.chance(70):
+        inner = f"{choices.choose(('SUM', 'COUNT', 'MAX'))}({inner})"
+    window = choices.choose(("[ROWS 2]", "[ROWS 10]", "[RANGE 4 SECONDS]"))
+    outer = choices.choose(("SUM", "MAX", "COUNT", "MIN", "AVG"))
+    choices.features |= {"wstream", "global aggregate"}
     tail = author.tail(items, author.conditions(items))
     return f"CREATE QUERY {QUERY} AS SELECT {outer}(WSTREAM({inner}){window}) AS c0 {tail};\n"
 
 
-def _nested(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    return _reading(pen, declared, named=False)
+def _nested(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    return _reading(choices, declared, named=False)
 
 
-def _query_reads_query(pen: Pen, declared: tuple[Declared, ...]) -> str:
-    return _reading(pen, declared, named=True)
+def _query_reads_query(choices: Choices, declared: tuple[Declared, ...]) -> str:
+    return _reading(choices, declared, named=True)
 
 
-def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
+def _reading(choices: Choices, declared: tuple[Declared, ...], *, named: bool) -> str:
     """A query over another, which is a relation, a stream, or append-only by INTERNAL windows."""
-    author = Author(pen, declared, _slide(pen, 15))
-    alone = pen.chance(60)
+    author = Author(choices, declared, _slide(choices, 15))
+    alone = choices.chance(60)
     inner_kind: str | None = None
     monotone = False
-    match pen.weigh({"relation": 4, "stream": 4, "internal": 2}):
+    match choices.weigh({"relation": 4, "stream": 4, "internal": 2}):
         case "relation":
             # An aggregate over everything starts with its query's first row, so it is read alone.
-            core = author.set_operation() if pen.chance(25) else author.relation(total=alone)
+            core = author.set_operation() if choices.chance(25) else author.relation(total=alone)
         case "stream":
-            core = author.set_operation() if pen.chance(15) else author.relation(total=False)
-            inner_kind = pen.choose(STREAM_KINDS[: 3 if author.slide is None else 2])
-            pen.features.add(f"{inner_kind.lower()} inside")
+            core = author.set_operation() if choices.chance(15) else author.relation(total=False)
+            inner_kind = choices.choose(STREAM_KINDS[: 3 if author.slide is None else 2])
+            choices.features.add(f"{inner_kind.lower()} inside")
         case _:
             core, dies = author.internal(mark=True, total=alone)
             # What never dies is a stream by itself.
-            monotone = not dies and pen.chance(50)
+            monotone = not dies and choices.chance(50)
             inner_kind = None if monotone else "ISTREAM"
     text = core.sql(inner_kind)
     first = f"CREATE QUERY first AS {text};\n" if named else ""
@@ -223,13 +223,13 @@ def _reading(pen: Pen, declared: tuple[Declared, ...], *, named: bool) -> str:
     items = [item] if alone else [item, author.stream_item()]
     if monotone:
         conditions = author.conditions(items)
-        outer = pen.choose((author.project, author.group))(items, conditions)
+        outer = choices.choose((author.project, author.group))(items, conditions)
     else:
         outer = author.relation(items=items, lonely=alone)
-    if "global aggregate" in pen.features:
-        pen.features.add("global aggregate around or inside a query")
+    if "global aggregate" in choices.features:
+        choices.features.add("global aggregate around or inside a query")
     kinds: dict[str | None, int] = {"ISTREAM": 5, None: 4, "DSTREAM": 3}
-    return first + _emitted(pen, outer, kinds | ({"RSTREAM": 2} if author.slide is None else {}))
+    return first + _emitted(choices, outer, kinds | ({"RSTREAM": 2} if author.slide is None else {}))
 
 
 SHAPES = {

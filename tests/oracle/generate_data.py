@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from tests.oracle.choices import Choices
 from tests.oracle.inputs import TimedRow
-from tests.oracle.pen import Pen
 
 from headgate.model.time import SECOND
 
@@ -93,57 +93,57 @@ _OPTIONAL = (
 )
 
 
-def write_declared(pen: Pen) -> tuple[Declared, ...]:
+def write_declared(choices: Choices) -> tuple[Declared, ...]:
     """Two or three streams `s`, `t`, `u`, each with a time, a key and more columns; perhaps a table `ref`."""
     found = []
-    for name in pen.choose(("st", "stu")):
-        columns = (Column("ts", TIMESTAMP), Column("k", BIGINT), *pen.subset(_OPTIONAL, 1, 3))
-        found.append(Declared(name, columns, pen.choose(SLACKS)))
-    if pen.chance(40):
-        columns = (Column("k", BIGINT), *pen.subset(_OPTIONAL, 1, 2))
-        found.append(Declared("ref", columns, None, pen.chance(40), pen.chance(60)))
+    for name in choices.choose(("st", "stu")):
+        columns = (Column("ts", TIMESTAMP), Column("k", BIGINT), *choices.subset(_OPTIONAL, 1, 3))
+        found.append(Declared(name, columns, choices.choose(SLACKS)))
+    if choices.chance(40):
+        columns = (Column("k", BIGINT), *choices.subset(_OPTIONAL, 1, 2))
+        found.append(Declared("ref", columns, None, choices.chance(40), choices.chance(60)))
     return tuple(found)
 
 
-def write_rows(pen: Pen, declared: Declared, base: int) -> pa.Table:
+def write_rows(choices: Choices, declared: Declared, base: int) -> pa.Table:
     """Rows in order of arrival; each arrives before its stream's clock has passed it."""
     domains = [DOMAINS[column.type] for column in declared.columns if column.type != TIMESTAMP]
     if declared.slack is None:
-        return _table(declared, [_row(pen, domains) for _ in range(pen.choose((3, 2, 4, 1, 0)))])
-    at = base + pen.choose(STARTS)
+        return _table(declared, [_row(choices, domains) for _ in range(choices.choose((3, 2, 4, 1, 0)))])
+    at = base + choices.choose(STARTS)
     delays = (0, 0, declared.slack, declared.slack // 2)
     arrivals = []
-    for _ in range(pen.choose(COUNTS)):
-        at += pen.choose(GAPS) + pen.choose(JITTERS)
-        arrivals.append((at + pen.choose(delays), (at, *_row(pen, domains))))
+    for _ in range(choices.choose(COUNTS)):
+        at += choices.choose(GAPS) + choices.choose(JITTERS)
+        arrivals.append((at + choices.choose(delays), (at, *_row(choices, domains))))
     # A row waits at most the slack for its arrival, so none that comes before it is newer by more than that.
     arrivals.sort(key=lambda arrival: arrival[0])
     return _table(declared, [row for _, row in arrivals])
 
 
-def write_changes(pen: Pen, declared: Declared, base: int) -> list[TimedRow]:
+def write_changes(choices: Choices, declared: Declared, base: int) -> list[TimedRow]:
     """A table's changes in order of time: before the streams' rows, among them, after them, or all of that.
 
     A row goes only if it is there; at one instant there may be several changes.
     """
     domains = [DOMAINS[column.type] for column in declared.columns]
     names = [column.name for column in declared.columns]
-    at = base + SECOND * pen.choose((0, -3, 2, -1, 12))
+    at = base + SECOND * choices.choose((0, -3, 2, -1, 12))
     there: list[tuple[Any, ...]] = []
     changes: list[TimedRow] = []
-    for _ in range(pen.choose((3, 5, 7, 9, 2, 4, 1))):
-        if there and pen.chance(40):
-            row, op = there.pop(pen.choose(range(len(there)))), "-"
+    for _ in range(choices.choose((3, 5, 7, 9, 2, 4, 1))):
+        if there and choices.chance(40):
+            row, op = there.pop(choices.choose(range(len(there)))), "-"
         else:
-            row, op = _row(pen, domains), "+"
+            row, op = _row(choices, domains), "+"
             there.append(row)
         changes.append((at, op, dict(zip(names, row, strict=True))))
-        at += pen.choose((*GAPS, 25 * SECOND)) + pen.choose(JITTERS)
+        at += choices.choose((*GAPS, 25 * SECOND)) + choices.choose(JITTERS)
     return changes
 
 
-def _row(pen: Pen, domains: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(map(pen.choose, domains))
+def _row(choices: Choices, domains: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(map(choices.choose, domains))
 
 
 def _table(declared: Declared, rows: list[tuple[Any, ...]]) -> pa.Table:
@@ -152,19 +152,19 @@ def _table(declared: Declared, rows: list[tuple[Any, ...]]) -> pa.Table:
     return pa.table([pa.array(c, each.type) for c, each in zip(columns, schema, strict=True)], schema)
 
 
-def write_batches(pen: Pen, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
+def write_batches(choices: Choices, sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
     """How many rows of each stream arrive in each batch: all at once, one by one, or anything."""
     longest = max(sizes.values(), default=0)
-    match pen.choose(("once", "cuts", "cuts", "singly")):
+    match choices.choose(("once", "cuts", "cuts", "singly")):
         case "once":
             return (dict(sizes),)
         case "singly":
             turns = range(max(1, longest))
             return tuple({name: int(turn < size) for name, size in sizes.items()} for turn in turns)
-    count = pen.choose((2, 3, 4, 5))
+    count = choices.choose((2, 3, 4, 5))
     cuts = {}
     for name, size in sizes.items():
-        cuts[name] = [0, *sorted(pen.choose(range(size + 1)) for _ in range(count - 1)), size]
+        cuts[name] = [0, *sorted(choices.choose(range(size + 1)) for _ in range(count - 1)), size]
     return tuple({name: cut[turn + 1] - cut[turn] for name, cut in cuts.items()} for turn in range(count))
 
 

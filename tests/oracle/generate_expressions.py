@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.oracle.choices import Choices
 from tests.oracle.generate_data import BIGINT, BOOLEAN, DATE, DECIMAL, DOUBLE, INT, STRING, TIMESTAMP
-from tests.oracle.pen import Pen
 
 _LITERALS = {
     BIGINT: ("1", "0", "2"),
@@ -30,53 +30,58 @@ class Typed:
     type: str
 
 
-def literal(pen: Pen, type_: str) -> str:
-    return pen.choose(_LITERALS[type_])
+def literal(choices: Choices, type_: str) -> str:
+    return choices.choose(_LITERALS[type_])
 
 
-def predicate(pen: Pen, columns: Sequence[Typed], depth: int = 1) -> str:
+def predicate(choices: Choices, columns: Sequence[Typed], depth: int = 1) -> str:
     """A condition over the columns that is often, but not always, true."""
-    if depth and pen.chance(30):
-        left, right = predicate(pen, columns, depth - 1), predicate(pen, columns, depth - 1)
-        return pen.choose((f"({left} OR {right})", f"({left} AND {right})", f"NOT ({left})"))
+    if depth and choices.chance(30):
+        left, right = predicate(choices, columns, depth - 1), predicate(choices, columns, depth - 1)
+        return choices.choose((f"({left} OR {right})", f"({left} AND {right})", f"NOT ({left})"))
     usable = [column for column in columns if column.type != TIMESTAMP]
     if not usable:
         return "TRUE"
-    column = pen.choose(usable)
+    column = choices.choose(usable)
     kinds = {"compare": 6, "null": 2, "in": 2, "between": 1, "pair": 2, "special": 2, "or": 1, "neither": 1}
-    match pen.weigh(kinds):
+    match choices.weigh(kinds):
         case "or":
-            return f"({column.text} = {literal(pen, column.type)} OR {column.text} = {literal(pen, column.type)})"
-        case "neither" if pen.chance(30):
-            fixed = literal(pen, column.type)
-            return f"({column.text} > {fixed} AND {column.text} {pen.choose(('<', '='))} {fixed})"
+            one, other = literal(choices, column.type), literal(choices, column.type)
+            return f"({column.text} = {one} OR {column.text} = {other})"
+        case "neither" if choices.chance(30):
+            fixed = literal(choices, column.type)
+            return f"({column.text} > {fixed} AND {column.text} {choices.choose(('<', '='))} {fixed})"
         case "null":
-            return f"{column.text} IS {pen.choose(('NOT NULL', 'NULL'))}"
+            return f"{column.text} IS {choices.choose(('NOT NULL', 'NULL'))}"
         case "in":
-            few = f"({literal(pen, column.type)}, {literal(pen, column.type)})"
-            return f"{column.text} {pen.choose(('IN', 'NOT IN'))} {few}"
+            few = f"({literal(choices, column.type)}, {literal(choices, column.type)})"
+            return f"{column.text} {choices.choose(('IN', 'NOT IN'))} {few}"
         case "between" if column.type in _NUMERIC or column.type == DATE:
-            return f"{column.text} BETWEEN {literal(pen, column.type)} AND {literal(pen, column.type)}"
+            return (
+                f"{column.text} BETWEEN {literal(choices, column.type)} AND {literal(choices, column.type)}"
+            )
         case "pair":
             others = [other for other in columns if other.type == column.type]
-            return f"{column.text} {pen.choose(('<=', '=', '<>', '<=>'))} {pen.choose(others).text}"
+            return f"{column.text} {choices.choose(('<=', '=', '<>', '<=>'))} {choices.choose(others).text}"
         case "special" if column.type == STRING:
-            return pen.choose(
+            return choices.choose(
                 (f"{column.text} LIKE 'a%'", f"LENGTH({column.text}) > 0", f"UPPER({column.text}) = 'AB'")
             )
         case "special" if column.type in (INT, BIGINT):
-            return f"{column.text} % 2 = {pen.choose('01')}"
+            return f"{column.text} % 2 = {choices.choose('01')}"
         case "special" if column.type == BOOLEAN:
             return column.text
-    return f"{column.text} {pen.choose(('>=', '<=', '<>', '=', '>', '<'))} {literal(pen, column.type)}"
+    return (
+        f"{column.text} {choices.choose(('>=', '<=', '<>', '=', '>', '<'))} {literal(choices, column.type)}"
+    )
 
 
-def scalar(pen: Pen, columns: Sequence[Typed]) -> Typed:
+def scalar(choices: Choices, columns: Sequence[Typed]) -> Typed:
     """A value for a select list: mostly a column, now and then something made of columns."""
-    column = pen.choose(columns)
-    if column.type == TIMESTAMP or pen.chance(60):
+    column = choices.choose(columns)
+    if column.type == TIMESTAMP or choices.chance(60):
         return column
-    text, fixed = column.text, literal(pen, column.type)
+    text, fixed = column.text, literal(choices, column.type)
     options = [Typed(f"COALESCE({text}, {fixed})", column.type)]
     if column.type in (INT, BIGINT):
         options += [Typed(f"{text} {op}", column.type) for op in ("+ 1", "* 2", "% 2", "- 1")]
@@ -97,18 +102,18 @@ def scalar(pen: Pen, columns: Sequence[Typed]) -> Typed:
         ]
     if column.type == DATE:
         options += [Typed(f"YEAR({text})", INT), Typed(f"MONTH({text})", INT)]
-    condition = predicate(pen, columns, 0)
+    condition = predicate(choices, columns, 0)
     options += [
         Typed(f"CASE WHEN {condition} THEN {text} ELSE {fixed} END", column.type),
         Typed(f"CASE WHEN {condition} THEN {text} END", column.type),
         Typed(condition, BOOLEAN),
     ]
-    return pen.choose(options)
+    return choices.choose(options)
 
 
-def few_valued(pen: Pen, columns: Sequence[Typed]) -> Typed:
+def few_valued(choices: Choices, columns: Sequence[Typed]) -> Typed:
     """An expression that has few values by its shape, whatever its columns have."""
-    column = pen.choose(columns)
+    column = choices.choose(columns)
     text = column.text
     options: list[Typed] = []
     if column.type in (INT, BIGINT):
@@ -124,30 +129,30 @@ def few_valued(pen: Pen, columns: Sequence[Typed]) -> Typed:
         options += [Typed(f"MONTH({text})", INT), Typed(f"DAY({text})", INT)]
     if column.type == TIMESTAMP:
         options += [Typed(f"{part}({text})", INT) for part in ("SECOND", "MINUTE", "HOUR")]
-        return pen.choose(options)
-    condition = predicate(pen, columns, 0)
-    one, two = (literal(pen, column.type) for _ in range(2))
+        return choices.choose(options)
+    condition = predicate(choices, columns, 0)
+    one, two = (literal(choices, column.type) for _ in range(2))
     options += [
         Typed(f"({condition})", BOOLEAN),
         Typed(f"CASE WHEN {condition} THEN {one} WHEN {text} IS NULL THEN {two} END", column.type),
         Typed(f"IF({condition}, {one}, {two})", column.type),
         Typed(f"COALESCE({condition}, {text} IS NULL)", BOOLEAN),
     ]
-    return pen.choose(options)
+    return choices.choose(options)
 
 
-def aggregate(pen: Pen, columns: Sequence[Typed]) -> Typed:
+def aggregate(choices: Choices, columns: Sequence[Typed]) -> Typed:
     """An aggregate function over a column, or COUNT(*)."""
     usable = [column for column in columns if column.type != TIMESTAMP]
     numeric = [column for column in usable if column.type in _NUMERIC]
     kinds = {"count": 3, "count_of": 2, "extreme": 3, "distinct": 2, "top": 1}
     if numeric:
         kinds |= {"sum": 4, "avg": 2, "median": 1, "quantile": 1}
-    kind = pen.weigh(kinds) if usable else "count"
-    pen.features.add(f"aggregate {kind}")
+    kind = choices.weigh(kinds) if usable else "count"
+    choices.features.add(f"aggregate {kind}")
     if kind == "count":
         return Typed("COUNT(*)", BIGINT)
-    column = pen.choose(numeric if kind in ("sum", "avg", "median", "quantile") else usable)
+    column = choices.choose(numeric if kind in ("sum", "avg", "median", "quantile") else usable)
     # Averages of decimals round in a way of their own; what is tested here is their upkeep.
     real = column.text if column.type != DECIMAL else f"CAST({column.text} AS DOUBLE)"
     match kind:
@@ -156,7 +161,7 @@ def aggregate(pen: Pen, columns: Sequence[Typed]) -> Typed:
         case "distinct":
             return Typed(f"COUNT(DISTINCT {column.text})", BIGINT)
         case "extreme":
-            return Typed(f"{pen.choose(('MIN', 'MAX'))}({column.text})", column.type)
+            return Typed(f"{choices.choose(('MIN', 'MAX'))}({column.text})", column.type)
         case "sum":
             return Typed(f"SUM({column.text})", BIGINT if column.type == INT else column.type)
         case "avg":
@@ -164,6 +169,6 @@ def aggregate(pen: Pen, columns: Sequence[Typed]) -> Typed:
         case "median":
             return Typed(f"MEDIAN({real})", DOUBLE)
         case "quantile":
-            return Typed(f"QUANTILE({real}, {pen.choose(('0.25', '0.5', '0.75', '0.125'))})", DOUBLE)
+            return Typed(f"QUANTILE({real}, {choices.choose(('0.25', '0.5', '0.75', '0.125'))})", DOUBLE)
         case _:
-            return Typed(f"TOP({column.text}, {pen.choose('123')})", TOP)
+            return Typed(f"TOP({column.text}, {choices.choose('123')})", TOP)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tests.oracle.choices import Choices
 from tests.oracle.generate_data import BIGINT, DATE, TIMESTAMP, Declared
 from tests.oracle.generate_expressions import (
     AVERAGE,
@@ -17,7 +18,6 @@ from tests.oracle.generate_expressions import (
     predicate,
     scalar,
 )
-from tests.oracle.pen import Pen
 
 STREAM_KINDS = ("ISTREAM", "DSTREAM", "RSTREAM")
 
@@ -65,7 +65,7 @@ class Core:
 class Author:
     """Writes one query: knows what it may read, and the slide that all its windows share, if any."""
 
-    pen: Pen
+    choices: Choices
     declared: tuple[Declared, ...]
     slide: int | None = None
     unwindowed: int = 0
@@ -82,13 +82,13 @@ class Author:
 
     def range_window(self) -> str:
         lengths = {"5 SECONDS": 3, "8 SECONDS": 3, "20 SECONDS": 2, "3 SECONDS": 2, "1 SECOND": 1}
-        length = self.pen.weigh(lengths | {"1500 MILLISECONDS": 1})
+        length = self.choices.weigh(lengths | {"1500 MILLISECONDS": 1})
         if self.slide is None:
-            self.pen.features.add("range")
+            self.choices.features.add("range")
             return f"RANGE {length}"
-        self.pen.features.add("slide")
-        if self.pen.chance(40):
-            self.pen.features.add("tumbling")
+        self.choices.features.add("slide")
+        if self.choices.chance(40):
+            self.choices.features.add("tumbling")
             length = f"{self.slide} SECONDS"
         return f"RANGE {length} SLIDE {self.slide} SECONDS"
 
@@ -96,15 +96,15 @@ class Author:
         """The inside of a window's brackets; `timely` asks for a window by time."""
         if self.slide is not None:
             return self.range_window()
-        if self.unwindowed and self.pen.chance(self.unwindowed):
+        if self.unwindowed and self.choices.chance(self.unwindowed):
             return "UNBOUNDED"
         kinds = {"range": 9, "now": 1, "unbounded": 1}
         # A table that changes cannot be joined with rows that may end early.
         changing = any(each.changing for each in self.declared)
-        if not timely and not (changing and self.pen.chance(80)):
+        if not timely and not (changing and self.choices.chance(80)):
             kinds |= {"rows": 4, "partition": 3}
-        kind = self.pen.weigh(kinds)
-        self.pen.features.add(kind)
+        kind = self.choices.weigh(kinds)
+        self.choices.features.add(kind)
         match kind:
             case "range":
                 return self.range_window()
@@ -113,23 +113,23 @@ class Author:
             case "unbounded":
                 return "UNBOUNDED"
             case "rows":
-                return f"ROWS {self.pen.choose((2, 3, 5, 1, 3))}"
+                return f"ROWS {self.choices.choose((2, 3, 5, 1, 3))}"
             case _:
-                by = ", ".join(self.pen.subset([column for column in columns if column != "ts"], 1, 2))
-                return f"PARTITION BY {by} ROWS {self.pen.choose((1, 2, 3))}"
+                by = ", ".join(self.choices.subset([column for column in columns if column != "ts"], 1, 2))
+                return f"PARTITION BY {by} ROWS {self.choices.choose((1, 2, 3))}"
 
     def stream_item(self, *, timely: bool = False, internal: bool = False) -> Item:
         """A declared stream with a window on it."""
-        stream = self.pen.choose([each for each in self.declared if each.slack is not None])
+        stream = self.choices.choose([each for each in self.declared if each.slack is not None])
         inside = self.window([column.name for column in stream.columns], timely=timely)
         if internal:
-            self.pen.features.add("internal")
+            self.choices.features.add("internal")
             inside += " INTERNAL"
         alias = self.alias()
         columns = tuple(Typed(f"{alias}.{column.name}", column.type) for column in stream.columns)
-        if inside == "UNBOUNDED" and self.pen.chance(50):
+        if inside == "UNBOUNDED" and self.choices.chance(50):
             return Item(f"{stream.name} AS {alias}", columns)
-        if self.pen.chance(50):
+        if self.choices.chance(50):
             return Item(f"{stream.name} [{inside}] {alias}", columns)
         return Item(f"{stream.name} AS {alias} [{inside}]", columns)
 
@@ -137,7 +137,7 @@ class Author:
         table = next((each for each in self.declared if each.slack is None), None)
         if table is None:
             return None
-        self.pen.features.add("table")
+        self.choices.features.add("table")
         alias = self.alias()
         return Item(
             f"{table.name} AS {alias}", tuple(Typed(f"{alias}.{c.name}", c.type) for c in table.columns)
@@ -146,10 +146,10 @@ class Author:
     def table_alone(self, kind: str) -> list[Item]:
         """A table that is asked what exists beside it, now and then; without SLIDE, for it does not await a tick."""
         lasting = [each for each in self.declared if each.slack is None and not each.non_retroactive]
-        if kind != "exists" or not lasting or self.slide is not None or not self.pen.chance(25):
+        if kind != "exists" or not lasting or self.slide is not None or not self.choices.chance(25):
             return []
         item = self.table_item()
-        self.pen.features.add("table alone")
+        self.choices.features.add("table alone")
         return [] if item is None else [item]
 
     def derived_item(self, text: str, columns: tuple[Typed, ...], *, window: int) -> Item:
@@ -161,10 +161,10 @@ class Author:
             if column.type not in (TOP, AVERAGE)
         )
         inside = ""
-        if self.pen.chance(window):
+        if self.choices.chance(window):
             kinds = {"RANGE 5 SECONDS": 3, "RANGE 2 SECONDS": 2, "ROWS 2": 2, "ROWS 3": 1, "NOW": 1}
-            inside = f" [{self.pen.weigh(kinds)}]"
-            self.pen.features.add("window over query")
+            inside = f" [{self.choices.weigh(kinds)}]"
+            self.choices.features.add("window over query")
         return Item(f"{text} AS {alias}{inside}", brought)
 
     # -- SELECTs ----------------------------------------------------------------------------------
@@ -172,12 +172,12 @@ class Author:
     def tail(self, items: Sequence[Item], conditions: Sequence[str]) -> str:
         """FROM and WHERE; of two items, the first condition may stand in an ON."""
         source = ", ".join(item.text for item in items)
-        if len(items) == 2 and self.pen.chance(25):
+        if len(items) == 2 and self.choices.chance(25):
             source = f"{items[0].text} JOIN {items[1].text} ON {conditions[0]}"
             conditions = conditions[1:]
-        elif len(items) > 1 and self.pen.chance(20) and (shared := _shared(items)):
-            self.pen.features.add("using")
-            using = ", ".join(self.pen.subset(shared, 1, 2))
+        elif len(items) > 1 and self.choices.chance(20) and (shared := _shared(items)):
+            self.choices.features.add("using")
+            using = ", ".join(self.choices.subset(shared, 1, 2))
             source = items[0].text + "".join(f" JOIN {each.text} USING ({using})" for each in items[1:])
         return f"FROM {source}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
 
@@ -185,41 +185,43 @@ class Author:
         """Join conditions that connect all items, perhaps more between them, perhaps filters."""
         found = []
         for position in range(1, len(items)):
-            other = self.pen.choose(items[:position])
+            other = self.choices.choose(items[:position])
             found.append(self.join_condition(items[position], other))
-            if self.pen.chance(15):
+            if self.choices.chance(15):
                 found.append(self.inequality(items[position], other))
-            if self.pen.chance(self.timed):
+            if self.choices.chance(self.timed):
                 found.append(self.time_condition(items[position], other))
-        if self.pen.chance(35):
-            found.append(predicate(self.pen, [column for item in items for column in item.columns]))
+        if self.choices.chance(35):
+            found.append(predicate(self.choices, [column for item in items for column in item.columns]))
         parted = [item for item in items if re.match(r"[^(]*PARTITION BY", item.text)]
-        return found + [self.part(item) for item in parted if self.pen.chance(50)]
+        return found + [self.part(item) for item in parted if self.choices.chance(50)]
 
     def part(self, item: Item) -> str:
         """A filter on a column that a window is partitioned by."""
         (named,) = re.findall(r"PARTITION BY (\w+)", item.text)
         column = next(each for each in item.columns if each.text.endswith(f".{named}"))
-        self.pen.features.add("filter on a partition")
-        return f"{column.text} IN ({literal(self.pen, column.type)}, {literal(self.pen, column.type)})"
+        self.choices.features.add("filter on a partition")
+        return (
+            f"{column.text} IN ({literal(self.choices, column.type)}, {literal(self.choices, column.type)})"
+        )
 
     def join_condition(self, left: Item, right: Item) -> str:
         pairs = _pairs(left, right)
-        if not pairs or self.pen.chance(5):
+        if not pairs or self.choices.chance(5):
             return self.inequality(left, right)
         keys = [pair for pair in pairs if pair[0].type == BIGINT] or pairs
-        found = [self.pen.choose(keys if self.pen.chance(75) else pairs)]
-        if self.pen.chance(12):
-            found.append(self.pen.choose(pairs))
+        found = [self.choices.choose(keys if self.choices.chance(75) else pairs)]
+        if self.choices.chance(12):
+            found.append(self.choices.choose(pairs))
         return " AND ".join(f"{one.text} = {two.text}" for one, two in found)
 
     def inequality(self, left: Item, right: Item) -> str:
         pairs = _pairs(left, right, instants=True)
         if not pairs:
             return "TRUE"
-        self.pen.features.add("inequality join")
-        one, two = self.pen.choose(pairs)
-        return f"{one.text} {self.pen.choose(('<=', '<', '<>', '>='))} {two.text}"
+        self.choices.features.add("inequality join")
+        one, two = self.choices.choose(pairs)
+        return f"{one.text} {self.choices.choose(('<=', '<', '<>', '>='))} {two.text}"
 
     def time_condition(self, left: Item, right: Item) -> str:
         """How far apart the instants of two items may be."""
@@ -228,8 +230,8 @@ class Author:
         )
         if one is None or two is None:
             return "TRUE"
-        self.pen.features.add("time condition")
-        before, after = (self.pen.choose((2, 0, 1, 5)) for _ in range(2))
+        self.choices.features.add("time condition")
+        before, after = (self.choices.choose((2, 0, 1, 5)) for _ in range(2))
         kinds = {
             f"{one} BETWEEN {two} - INTERVAL {before} SECONDS AND {two} + INTERVAL {after} SECONDS": 5,
             f"{one} - {two} <= INTERVAL {after} SECONDS": 2,
@@ -239,15 +241,15 @@ class Author:
             f"unix_timestamp({one}) - unix_timestamp({two}) BETWEEN -{before} AND {after}": 1,
             f"{one} > {two} - INTERVAL {before} SECONDS": 1,
         }
-        return self.pen.weigh(kinds)
+        return self.choices.weigh(kinds)
 
     def time_key(self, columns: Sequence[Typed]) -> Typed | None:
         """A bucket of event time, by which groups are closed when time has gone beyond it."""
         instants = [column.text for column in columns if column.type == TIMESTAMP]
         if not instants:
             return None
-        self.pen.features.add("group by time")
-        at = self.pen.choose(instants)
+        self.choices.features.add("group by time")
+        at = self.choices.choose(instants)
         kinds = (
             Typed(f"date_trunc('minute', {at})", TIMESTAMP),
             Typed(at, TIMESTAMP),
@@ -255,38 +257,38 @@ class Author:
             Typed(f"CAST({at} AS DATE)", DATE),
             Typed(f"unix_timestamp({at}) - unix_timestamp({at}) % 4", BIGINT),
         )
-        return self.pen.choose(kinds)
+        return self.choices.choose(kinds)
 
     def inputs(
         self, *, timely: bool = False, internal: bool = False, most: int = 3, table: bool = True
     ) -> list[Item]:
         """One to three windows, and perhaps a table beside them."""
         weights = {1: 5, 2: 4, 3: 2}
-        count = self.pen.weigh({count: weight for count, weight in weights.items() if count <= most})
-        with_table = table and any(each.slack is None for each in self.declared) and self.pen.chance(40)
+        count = self.choices.weigh({count: weight for count, weight in weights.items() if count <= most})
+        with_table = table and any(each.slack is None for each in self.declared) and self.choices.chance(40)
         items = [self.stream_item(timely=timely, internal=internal) for _ in range(count)]
         if with_table and (item := self.table_item()) is not None:
             items.append(item)
         if len(items) > 1:
-            self.pen.features.add(f"join of {len(items)}")
+            self.choices.features.add(f"join of {len(items)}")
         return items
 
     def project(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
         """Select-project-join."""
         columns = [column for item in items for column in item.columns]
-        listed = [self.value(columns) for _ in range(self.pen.choose((1, 2, 3)))]
+        listed = [self.value(columns) for _ in range(self.choices.choose((1, 2, 3)))]
         keys = [column for column in columns if column.type == BIGINT]
-        if keys and self.pen.chance(60):
+        if keys and self.choices.chance(60):
             # Who reads this query wants something to join on.
-            listed[0] = self.pen.choose(keys)
+            listed[0] = self.choices.choose(keys)
         return Core(tuple(listed), self.tail(items, conditions))
 
     def value(self, columns: Sequence[Typed]) -> Typed:
         """Something for a select list."""
-        return (few_valued if self.pen.chance(20) else scalar)(self.pen, columns)
+        return (few_valued if self.choices.chance(20) else scalar)(self.choices, columns)
 
     def distinct(self, items: Sequence[Item], conditions: Sequence[str]) -> Core:
-        self.pen.features.add("distinct")
+        self.choices.features.add("distinct")
         core = self.project(items, conditions)
         return replace(core, distinct=True)
 
@@ -296,29 +298,29 @@ class Author:
         """An aggregate, by group or (if `total`) over everything; `plain` keeps the list to keys and aggregates."""
         columns = [column for item in items for column in item.columns]
         usable = [column for column in columns if column.type != TIMESTAMP]
-        by = [] if not usable or (total and self.pen.chance(35)) else self.pen.subset(usable, 1, 2)
-        if by and not plain and self.pen.chance(40):
-            by[0] = self.pen.choose((few_valued, few_valued, scalar))(self.pen, usable)
+        by = [] if not usable or (total and self.choices.chance(35)) else self.choices.subset(usable, 1, 2)
+        if by and not plain and self.choices.chance(40):
+            by[0] = self.choices.choose((few_valued, few_valued, scalar))(self.choices, usable)
             by = by[:1] if by[0] in by[1:] else by
-        if by and self.pen.chance(self.timed) and (key := self.time_key(columns)) is not None:
+        if by and self.choices.chance(self.timed) and (key := self.time_key(columns)) is not None:
             by.append(key)
-        values = [aggregate(self.pen, columns) for _ in range(self.pen.choose((1, 2, 3)))]
+        values = [aggregate(self.choices, columns) for _ in range(self.choices.choose((1, 2, 3)))]
         if all(value.type in (TOP, AVERAGE) for value in values):
             values.append(Typed("COUNT(*)", BIGINT))
-        listed = [*self.pen.subset(by, 0 if self.pen.chance(10) else len(by), len(by)), *values]
-        if not plain and self.pen.chance(10) and values[0].type == BIGINT:
+        listed = [*self.choices.subset(by, 0 if self.choices.chance(10) else len(by), len(by)), *values]
+        if not plain and self.choices.chance(10) and values[0].type == BIGINT:
             listed.append(Typed(f"{values[0].text} * 2", BIGINT))
         tail = self.tail(items, conditions)
         if by:
-            self.pen.features.add("group by")
+            self.choices.features.add("group by")
             tail += " GROUP BY " + ", ".join(key.text for key in by)
         else:
-            self.pen.features.add("global aggregate")
-        if self.pen.chance(15):
-            self.pen.features.add("having")
+            self.choices.features.add("global aggregate")
+        if self.choices.chance(15):
+            self.choices.features.add("having")
             counted = next((v.text for v in values if v.text.startswith("COUNT")), None)
             if counted is not None or not plain:
-                tail += f" HAVING {counted or 'COUNT(*)'} {self.pen.choose(('> 1', '>= 1', '< 3'))}"
+                tail += f" HAVING {counted or 'COUNT(*)'} {self.choices.choose(('> 1', '>= 1', '< 3'))}"
         return Core(tuple(listed), tail, grouped=True)
 
     def exists(self, items: Sequence[Item], *, derived: bool = False) -> str:
@@ -327,20 +329,20 @@ class Author:
         A NON RETROACTIVE table that changes answers for rows of streams only, not for those of a query.
         """
         answers = not derived or not any(each.changing and each.non_retroactive for each in self.declared)
-        asked = answers and "table alone" not in self.pen.features
-        table = self.table_item() if asked and self.pen.chance(30) else None
+        asked = answers and "table alone" not in self.choices.features
+        table = self.table_item() if asked and self.choices.chance(30) else None
         inner = table or self.stream_item()
-        outer = self.pen.choose(items)
+        outer = self.choices.choose(items)
         conditions = [self.join_condition(inner, outer)]
-        if self.pen.chance(25):
+        if self.choices.chance(25):
             conditions.append(self.inequality(inner, outer))
-        if self.pen.chance(self.timed):
+        if self.choices.chance(self.timed):
             conditions.append(self.time_condition(inner, outer))
-        if self.pen.chance(25):
-            conditions.append(predicate(self.pen, inner.columns, 0))
-        negated = self.pen.chance(60)
-        self.pen.features.add("not exists" if negated else "exists")
-        listed = self.pen.choose(("1", "*", "1" if table else "RSTREAM(*)"))
+        if self.choices.chance(25):
+            conditions.append(predicate(self.choices, inner.columns, 0))
+        negated = self.choices.chance(60)
+        self.choices.features.add("not exists" if negated else "exists")
+        listed = self.choices.choose(("1", "*", "1" if table else "RSTREAM(*)"))
         return (
             f"{'NOT ' * negated}EXISTS (SELECT {listed} FROM {inner.text} WHERE {' AND '.join(conditions)})"
         )
@@ -350,9 +352,9 @@ class Author:
     ) -> Core:
         """Any SELECT without INTERNAL windows, over given items or its own; if `lonely`, over nothing else."""
         kinds = {"project": 5, "distinct": 3, "group": 5} | ({} if lonely else {"exists": 3})
-        kind = self.pen.weigh(kinds)
+        kind = self.choices.weigh(kinds)
         tied = kind == "exists" or (
-            items is None and not lonely and kind != "project" and self.pen.chance(25)
+            items is None and not lonely and kind != "project" and self.choices.chance(25)
         )
         own = list(items) if items is not None else self.table_alone(kind) or self.inputs()
         conditions = self.conditions(own)
@@ -372,18 +374,18 @@ class Author:
         left, right = ([column for item in items for column in item.columns] for items in sides)
         pairs = [(one, two) for one in left for two in right if one.type == two.type]
         keys = [pair for pair in pairs if pair[0].type == BIGINT]
-        chosen = [self.pen.choose(keys), *self.pen.subset(pairs, 0, 1)]
+        chosen = [self.choices.choose(keys), *self.choices.subset(pairs, 0, 1)]
         conditions = [self.conditions(items) for items in sides]
-        if self.pen.chance(20):
+        if self.choices.chance(20):
             conditions[0].append(self.exists(sides[0]))
         cores = [
             Core(tuple(pair[side] for pair in chosen), self.tail(items, conditions[side]))
             for side, items in enumerate(sides)
         ]
-        if self.pen.chance(20):
+        if self.choices.chance(20):
             cores[0] = replace(cores[0], distinct=True)
-        op = self.pen.weigh({"EXCEPT ALL": 3, "UNION ALL": 3, "EXCEPT": 3, "UNION": 2})
-        self.pen.features.add(op.lower())
+        op = self.choices.weigh({"EXCEPT ALL": 3, "UNION ALL": 3, "EXCEPT": 3, "UNION": 2})
+        self.choices.features.add(op.lower())
         return Core(cores[0].items, "", whole=f"{cores[0].sql()} {op} {cores[1].sql()}")
 
     def internal(self, *, mark: bool, total: bool = True) -> tuple[Core, bool]:
@@ -391,17 +393,18 @@ class Author:
 
         `mark` writes the keyword, on all windows of an aggregate and on some of a join; WSTREAM needs none.
         """
-        if self.pen.chance(45):
+        if self.choices.chance(45):
             # What INTERNAL makes permanent, a change of a retroactive table would take back.
             lasts = not any(each.changing and not each.non_retroactive for each in self.declared)
             items = self.inputs(internal=mark, most=2, table=lasts)
             return self.group(items, self.conditions(items), plain=True, total=total), False
         first = self.stream_item(internal=mark)
         others = [
-            self.stream_item(internal=mark and self.pen.chance(50)) for _ in range(self.pen.choose((1, 0, 2)))
+            self.stream_item(internal=mark and self.choices.chance(50))
+            for _ in range(self.choices.choose((1, 0, 2)))
         ]
         items = [first, *others]
-        if self.pen.chance(25) and (table := self.table_item()) is not None:
+        if self.choices.chance(25) and (table := self.table_item()) is not None:
             items.append(table)
         dies = mark and any("INTERNAL" not in item.text for item in items)
         return self.project(items, self.conditions(items)), dies

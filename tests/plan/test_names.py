@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.patience import patience
 from tests.plan.outline import outline, query
+from tests.timeout import time_limit
 
 from headgate.model.errors import DeclarationError, HeadgateError, NameResolutionError
 from headgate.model.source import SourceText
@@ -206,7 +206,7 @@ def strange_queries(draw: st.DrawFn) -> str:
 @given(strange_queries())
 def test_names_and_types_that_do_not_fit_are_errors_for_people(text: str) -> None:
     refused: HeadgateError | None = None
-    with patience():
+    with time_limit():
         try:
             asked = query(text)
             asked.explain(alternatives=True).to_json()

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 from tests.runtime.test_sources_arrival import chunk, stream
 
 from headgate.model.errors import DataError

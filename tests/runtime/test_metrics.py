@@ -15,10 +15,10 @@ import pytest
 
 import headgate as hg
 from headgate.model.errors import SetupError
-from headgate.runtime.board import Board
 from headgate.runtime.exposition import CONTENT_TYPE, FAMILIES, exposition
 from headgate.runtime.local.engine import LocalRun
 from headgate.runtime.local.files import metrics_of
+from headgate.runtime.metrics_registry import MetricsRegistry
 from headgate.runtime.metrics_server import serve_metrics
 
 METRICS = {
@@ -109,16 +109,16 @@ def test_names_cannot_break_out_of_their_quotes() -> None:
 
 
 def test_a_scrape_gets_the_newest_metrics() -> None:
-    board = Board()
-    with serve_metrics(lambda: exposition(board.all()), 0) as address:
+    registry = MetricsRegistry()
+    with serve_metrics(lambda: exposition(registry.all()), 0) as address:
         with urlopen(address, timeout=10) as empty:
             assert empty.read() == b""
-        board.put(METRICS)
-        board.put({**METRICS, "rows_in": 200000})
+        registry.put(METRICS)
+        registry.put({**METRICS, "rows_in": 200000})
         with urlopen(address, timeout=10) as response:
             assert response.headers["Content-Type"] == CONTENT_TYPE
             text = response.read().decode()
-        assert text == exposition(board.all())
+        assert text == exposition(registry.all())
         assert 'headgate_rows_in_total{query="hot"} 200000' in text
         with urlopen(Request(address, method="HEAD"), timeout=10) as head:
             assert head.headers["Content-Length"] == str(len(text.encode()))
@@ -158,17 +158,17 @@ def test_a_port_that_is_taken_is_said() -> None:
 
 
 def test_many_threads_put_and_read() -> None:
-    board = Board()
+    registry = MetricsRegistry()
 
     def put(name: str) -> None:
         for number in range(200):
-            board.put({**METRICS, "query": name, "rows_in": number})
-            exposition(board.all())
+            registry.put({**METRICS, "query": name, "rows_in": number})
+            exposition(registry.all())
 
     threads = [Thread(target=put, args=(f"q{number}",)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(each["query"] for each in board.all()) == ["q0", "q1", "q2", "q3"]
-    assert {each["rows_in"] for each in board.all()} == {199}
+    assert sorted(each["query"] for each in registry.all()) == ["q0", "q1", "q2", "q3"]
+    assert {each["rows_in"] for each in registry.all()} == {199}

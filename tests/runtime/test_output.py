@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.door import Outcome, headgate
+from tests.cli_runner import Outcome, headgate
 
 from headgate.model.errors import InputError
 from headgate.runtime.output import as_declared, safe_name

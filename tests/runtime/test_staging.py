@@ -13,7 +13,7 @@ from textwrap import dedent
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.door import Outcome, headgate
+from tests.cli_runner import Outcome, headgate
 
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.local.output_folder import OutputFolder

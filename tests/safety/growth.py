@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
+from tests.oracle.choices import Choices
 from tests.oracle.generate import QUERY, TAPE, write_example
 from tests.oracle.generate_data import Declared, write_declared
 from tests.oracle.generate_queries import Author
-from tests.oracle.pen import Pen
 
 from headgate.model.schema import Column
 from headgate.physical.compile import compile_query
@@ -70,10 +70,10 @@ def windowed_text(random: Random) -> str:
 
 def promising_text(random: Random) -> str:
     """Declarations with promises, and a query over streams that mostly have no window."""
-    pen = Pen(random.randbytes(TAPE))
-    declared = write_declared(pen)
-    author = Author(pen, declared, unwindowed=60, timed=30)
-    match pen.weigh({"plain": 8, "set": 3, "nested": 4, "internal": 3}):
+    choices = Choices(random.randbytes(TAPE))
+    declared = write_declared(choices)
+    author = Author(choices, declared, unwindowed=60, timed=30)
+    match choices.weigh({"plain": 8, "set": 3, "nested": 4, "internal": 3}):
         case "plain":
             core = author.relation()
         case "set":
@@ -85,9 +85,9 @@ def promising_text(random: Random) -> str:
         case _:
             core, _ = author.internal(mark=True)
             inner = author.derived_item(f"({core.sql()})", core.columns(), window=20)
-            items = [inner, author.stream_item()] if pen.chance(50) else [inner]
-            core = pen.choose((author.project, author.group))(items, author.conditions(items))
-    kind = pen.choose(("ISTREAM", None, "RSTREAM", "DSTREAM"))
+            items = [inner, author.stream_item()] if choices.chance(50) else [inner]
+            core = choices.choose((author.project, author.group))(items, author.conditions(items))
+    kind = choices.choose(("ISTREAM", None, "RSTREAM", "DSTREAM"))
     text = "".join(_declared(each, random) for each in declared)
     return f"{text}CREATE QUERY {QUERY} AS {core.sql(kind)};\n"
 

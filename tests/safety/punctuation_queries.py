@@ -7,7 +7,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from headgate.safety.punctuation.query import Column, JoinPredicate, JoinQuery, Scheme, classes
+from headgate.safety.theory.punctuation.query import Column, JoinPredicate, JoinQuery, Scheme, classes
 
 TRIANGLE = "S1.B=S2.B, S2.C=S3.C, S3.A=S1.A"
 

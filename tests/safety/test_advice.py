@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 from tests.oracle.generate import Example, examples
 
 from headgate.language import nodes

@@ -16,8 +16,8 @@ from tests.safety.growth import ROWS, keeps
 from headgate.kernels.expressions import compile_scalar
 from headgate.model.time import DAY, HOUR, MINUTE, SECOND
 from headgate.plan.nodes import Project
-from headgate.safety.event_time.differences import close
-from headgate.safety.event_time.linear import INSTANTS, linear
+from headgate.safety.reasons.time.differences import close
+from headgate.safety.reasons.time.linear import INSTANTS, linear
 from headgate.safety.verdict import Cause
 from headgate.session import Query, Session
 
@@ -183,7 +183,7 @@ KEPT_FOR = {
 def test_a_join_keeps_rows_as_long_as_partners_can_come(condition: str, kept: tuple[int, int]) -> None:
     found = query(f"SELECT ISTREAM(a.v, b.w) FROM a, b WHERE {condition}")
     assert found.judged.admitted
-    (retained,) = found.optimized.judgement.methods.retained.values()
+    (retained,) = found.optimized.judgement.state_plan.retained.values()
     assert tuple(retained[number].length - 1 for number in (0, 1)) == kept
     assert [state.by for state in found.judged.states] == [Cause.TIME, Cause.TIME]
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracle.choices import Choices
 from tests.oracle.generate_data import BOOLEAN, DATE, DECIMAL, DOUBLE, INT, STRING, TIMESTAMP
 from tests.oracle.generate_expressions import Typed, few_valued, predicate, scalar
 from tests.oracle.oracle import Oracle
-from tests.oracle.pen import Pen
 
-from headgate.safety.column_values import column_values
-from headgate.safety.finite_values import Values
-from headgate.safety.known_values import ColumnValues
+from headgate.safety.reasons.column_values import column_values
+from headgate.safety.reasons.finite_values import Values
+from headgate.safety.reasons.known_values import ColumnValues
 from headgate.session import Session
 
 COLUMNS = {"ts": TIMESTAMP, "k": "BIGINT", "v": INT, "i": "TINYINT", "h": "SMALLINT", "c": STRING, "d": DATE}
@@ -225,10 +225,10 @@ def rows_of(random: Random, count: int) -> pa.Table:
 @settings(max_examples=150)
 @given(st.binary(min_size=48, max_size=48), st.integers(0, 1_000))
 def test_what_is_known_of_an_expression_is_true_of_its_values(tape: bytes, seed: int) -> None:
-    pen = Pen(tape)
+    choices = Choices(tape)
     columns = [Typed(name, kind) for name, kind in USED.items()]
-    expression = pen.choose((few_valued, few_valued, scalar))(pen, columns).text
-    where = pen.choose(("TRUE", predicate(pen, columns, 2), predicate(pen, columns, 1)))
+    expression = choices.choose((few_valued, few_valued, scalar))(choices, columns).text
+    where = choices.choose(("TRUE", predicate(choices, columns, 2), predicate(choices, columns, 1)))
     query = f"SELECT ISTREAM({expression} AS e) FROM s WHERE {where}"
     found = known(query)
     # The oracle knows nothing of what is known here; the engine may leave rows out because of it.

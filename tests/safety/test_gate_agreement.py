@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from tests.differential.local import output_of
 from tests.differential.punctuated import Punctuated, Rows, random_rows, tables
 from tests.oracle.values import same_output
+from tests.safety.memory_queries import ALL, random_queries
 from tests.safety.punctuation_queries import TRIANGLE, join, random_joins
-from tests.safety.values_queries import ALL, random_queries
 
-from headgate.kernels import join_purge
-from headgate.safety.punctuation.graph import is_safe
-from headgate.safety.punctuation.plans import cheapest_plan
-from headgate.safety.punctuation.query import JoinQuery, Scheme
-from headgate.safety.values.answers import Row, answer
-from headgate.safety.values.closure import close
-from headgate.safety.values.query import Attribute, SpjQuery
-from headgate.safety.values.verdict import judge
+from headgate.kernels.join import purge as join_purge
+from headgate.safety.theory.memory.answers import Row, answer
+from headgate.safety.theory.memory.closure import close
+from headgate.safety.theory.memory.query import Attribute, SpjQuery
+from headgate.safety.theory.memory.verdict import judge
+from headgate.safety.theory.punctuation.graph import is_safe
+from headgate.safety.theory.punctuation.plans import cheapest_plan
+from headgate.safety.theory.punctuation.query import JoinQuery, Scheme
 from headgate.safety.verdict import Verdict
 from headgate.session import Session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.safety.join_graph import Arrow, JoinGraph
+from headgate.safety.reasons.join_graph import Arrow, JoinGraph
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.safety.test_gate_punctuation import CYCLE, streams
 
-from headgate.explain.checked import page
+from headgate.explain.check_report import page
 from headgate.optimize.statistics import Statistics, read_statistics
-from headgate.safety.join_plans import JoinPlans
+from headgate.safety.reasons.join_plans import JoinPlans
 from headgate.session import Session
 
 AUCTION = Path(__file__).parents[2] / "examples" / "auction.cql"

@@ -12,7 +12,7 @@ from headgate import session
 from headgate.model import types
 from headgate.model.scalar import Scalar, conjunction
 from headgate.safety.advice import advise
-from headgate.safety.values import polynomial
+from headgate.safety.theory.memory import polynomial
 from headgate.session import Query, Session
 
 

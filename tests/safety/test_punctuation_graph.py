@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.safety.punctuation_queries import TRIANGLE, can_join_later, join, random_joins
 
-from headgate.safety.punctuation.graph import (
+from headgate.safety.theory.punctuation.graph import (
     Edge,
     generalized_edges,
     is_safe,
@@ -19,8 +19,8 @@ from headgate.safety.punctuation.graph import (
     purge,
     unpurgeable,
 )
-from headgate.safety.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
-from headgate.safety.punctuation.transformed import transform
+from headgate.safety.theory.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
+from headgate.safety.theory.punctuation.transformed import transform
 
 AUCTION = "item.itemid=bid.itemid"
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.safety.punctuation_queries import TRIANGLE, join, random_joins
 
-from headgate.safety.punctuation.graph import is_safe, purge
-from headgate.safety.punctuation.plans import (
+from headgate.safety.theory.punctuation.graph import is_safe, purge
+from headgate.safety.theory.punctuation.plans import (
     Inputs,
     Join,
     Leaf,
@@ -20,7 +20,7 @@ from headgate.safety.punctuation.plans import (
     safe_plans,
     unsafe_joins,
 )
-from headgate.safety.punctuation.query import JoinQuery
+from headgate.safety.theory.punctuation.query import JoinQuery
 
 S1, S2, S3 = Leaf("S1"), Leaf("S2"), Leaf("S3")
 

@@ -7,10 +7,10 @@ from itertools import combinations
 from hypothesis import given, settings
 from tests.safety.punctuation_queries import TRIANGLE, join, random_joins, scheme_list
 
-from headgate.safety.punctuation.graph import is_safe
-from headgate.safety.punctuation.punctuations import counter_punctuations, lasting_punctuations
-from headgate.safety.punctuation.query import JoinQuery, Scheme
-from headgate.safety.punctuation.schemes import minimal_schemes, missing_schemes, useless_schemes
+from headgate.safety.theory.punctuation.graph import is_safe
+from headgate.safety.theory.punctuation.punctuations import counter_punctuations, lasting_punctuations
+from headgate.safety.theory.punctuation.query import JoinQuery, Scheme
+from headgate.safety.theory.punctuation.schemes import minimal_schemes, missing_schemes, useless_schemes
 
 
 def named(sets: object) -> set[frozenset[str]]:

@@ -7,9 +7,9 @@ from itertools import product
 from hypothesis import given, settings
 from tests.safety.punctuation_queries import TRIANGLE, join, random_joins
 
-from headgate.safety.punctuation.graph import purge
-from headgate.safety.punctuation.query import JoinQuery
-from headgate.safety.punctuation.witness import Row, Witness, find_witness
+from headgate.safety.theory.punctuation.graph import purge
+from headgate.safety.theory.punctuation.query import JoinQuery
+from headgate.safety.theory.punctuation.witness import Row, Witness, find_witness
 
 
 def new_results(query: JoinQuery, witness: Witness, place: int) -> list[dict[str, Row]]:

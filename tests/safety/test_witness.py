@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 
 from headgate.physical.compile import compile_query
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.witnessing import NotShown, Shown, play
-from headgate.safety.adversary import Adversary
+from headgate.safety.witness.model import Adversary
 from headgate.session import Session
 
 STREAMS = """

@@ -19,7 +19,7 @@ from headgate.physical.stages import cut, ways
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
-from headgate.runtime.spark.compact import decode
+from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.exchange import advance, relay
 from headgate.runtime.spark.messages import Message, Reply, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end

@@ -18,7 +18,7 @@ from tests.spark.faults import command, descendants, words, write_input
 
 from headgate.model.errors import DataError, InputError, SetupError
 from headgate.runtime.spark.cluster import why_not_spark
-from headgate.runtime.spark.failures import SparkEndedError, even_if_gone, in_our_words
+from headgate.runtime.spark.failures import SparkEndedError, ignore_dead_jvm, translate_spark_errors
 
 pytestmark = [
     pytest.mark.skipif(why_not_spark() is not None, reason=str(why_not_spark())),
@@ -129,14 +129,14 @@ class AnyError(PySparkException):  # type: ignore[misc]
     ],
 )
 def test_failures_are_told_in_our_words(error: BaseException, kind: type[BaseException], cause: str) -> None:
-    with pytest.raises(kind) as raised, in_our_words("it does not work"):
+    with pytest.raises(kind) as raised, translate_spark_errors("it does not work"):
         raise error
     assert type(raised.value) is kind
     assert re.search(cause, getattr(raised.value, "cause", str(raised.value)))
 
 
 def test_clearing_away_needs_no_java() -> None:
-    with even_if_gone():
+    with ignore_dead_jvm():
         raise Py4JNetworkError("Answer from Java side is empty")
-    with pytest.raises(DataError), even_if_gone():
+    with pytest.raises(DataError), ignore_dead_jvm():
         raise DataError("ours")

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import polars as pl
 
 import headgate as hg
-from headgate.runtime.board import Board
 from headgate.runtime.exposition import exposition
+from headgate.runtime.metrics_registry import MetricsRegistry
 from headgate.runtime.metrics_server import serve_metrics
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 
@@ -43,7 +43,7 @@ def session_in(folder: Path) -> hg.Session:
 
 def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "s")
-    board, scrapes = Board(), list[str]()
+    board, scrapes = MetricsRegistry(), list[str]()
 
     def on_batch(metrics: Mapping[str, Any]) -> None:
         board.put(metrics)

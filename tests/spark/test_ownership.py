@@ -12,19 +12,19 @@ from typing import Any, NoReturn
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.cli.door import headgate
+from tests.cli_runner import headgate
 from tests.spark.shards import stage_of
 
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.output import as_declared
-from headgate.runtime.owner import MARK
+from headgate.runtime.ownership import MARK
 from headgate.runtime.sources.rejects import BadRow
 from headgate.runtime.spark import folder as folder_module
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.checkpoint import Claim, claim
-from headgate.runtime.spark.compact import encode
+from headgate.runtime.spark.codec import encode
 from headgate.runtime.spark.folder import QueryFolder, write_parts
 from headgate.runtime.spark.messages import encode_table
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
+from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FilesArgument, QueryOption, StatsOption, chosen_queries, open_session
 from headgate.model.errors import InputError
 
 if TYPE_CHECKING:
-    from headgate.explain.checked import Checked
+    from headgate.explain.check_report import CheckReport
     from headgate.session import Query
 
-EPILOG = closing(
+EPILOG = help_epilog(
     "headgate check auction.cql",
     "headgate check auction.cql --format json",
     codes={
@@ -67,7 +67,7 @@ def check(
     ] = None,
 ) -> None:
     """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
-    from headgate.explain.checked import page, picture
+    from headgate.explain.check_report import page, picture
     from headgate.explain.glossary import POINTER
     from headgate.runtime.sources.declared import check_sources
 
@@ -99,9 +99,9 @@ def check(
         raise typer.Exit(1)
 
 
-def _shown(query: Query, witness: int | None, output: Path | None) -> Checked:
+def _shown(query: Query, witness: int | None, output: Path | None) -> CheckReport:
     """A query as checked; a refused one with its witness, if one is asked for and known."""
-    from headgate.explain.checked import WitnessTable
+    from headgate.explain.check_report import WitnessTable
     from headgate.runtime.output import safe_name
 
     checked = query.checked

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
+from headgate.cli.help_epilog import help_epilog
 from headgate.cli.live_view import bars
 from headgate.cli.run import Engine
 from headgate.explain.glossary import POINTER
@@ -21,7 +21,7 @@ from headgate.explain.glossary import POINTER
 if TYPE_CHECKING:
     from headgate.lab.demo import Demo, DemoState
 
-EPILOG = closing(
+EPILOG = help_epilog(
     "headgate demo", "headgate demo --items 50000 --picture auction.png", codes={0: "played to its end"}
 )
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
+from headgate.cli.help_epilog import help_epilog
 from headgate.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headgate.lab.bench.streams import StreamBench
     from headgate.lab.reproduce.claims import Claim
 
-BENCH_EPILOG = closing(
+BENCH_EPILOG = help_epilog(
     "headgate bench kernels --format json > kernels.json",
     "headgate bench join --interval",
     "headgate bench join --rows 4000000 --engines headgate-spark,spark-hdfs",
@@ -37,7 +37,7 @@ _ENGINE_COLUMNS = (
     "p95 batch s",
 )
 _WIDE = 120
-REPRODUCE_EPILOG = closing(
+REPRODUCE_EPILOG = help_epilog(
     "headgate reproduce windows --picture windows.png", codes={0: "done", 1: "the runs disagree"}
 )
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
+from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, chosen_queries, open_session
 
-EPILOG = closing(
+EPILOG = help_epilog(
     "headgate explain auction.cql",
     "headgate explain auction.cql --format svg > plan.svg",
     "headgate explain join.cql --stats rates.yaml --alternatives",

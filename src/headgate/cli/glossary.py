@@ -8,12 +8,12 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
+from headgate.cli.help_epilog import help_epilog
 from headgate.model.errors import InputError
 from headgate.model.suggest import did_you_mean
 
-EPILOG = closing("headgate glossary", "headgate glossary late", codes={0: "shown"})
+EPILOG = help_epilog("headgate glossary", "headgate glossary late", codes={0: "shown"})
 
 
 def glossary(

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
+from headgate.cli.help_epilog import help_epilog
 
-EPILOG = closing(
+EPILOG = help_epilog(
     "headgate lint job.py",
     "headgate lint job.py --format json",
     "headgate lint job.py -- --date 2026-03-01",

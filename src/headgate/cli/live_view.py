@@ -22,7 +22,7 @@ from rich.text import Text
 
 from headgate.cli.assumption_warnings import AssumptionWarnings
 from headgate.cli.late_warnings import LateWarnings
-from headgate.runtime.board import Board, Metrics
+from headgate.runtime.metrics_registry import Metrics, MetricsRegistry
 
 FIRST_LINE_SECONDS, LINE_SECONDS = 60.0, 15.0
 _HISTORY = 24
@@ -42,7 +42,7 @@ class LiveView:
         first_line: float = FIRST_LINE_SECONDS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.board = Board(self._changed)
+        self.registry = MetricsRegistry(self._changed)
         self._console, self._quiet, self._title, self._now = console, quiet, title, clock
         self._begun = clock()
         self._line_due = self._begun + first_line
@@ -74,7 +74,7 @@ class LiveView:
         self._history.setdefault(name, deque(maxlen=_HISTORY)).append(int(metrics["state_rows"]))
         self._moments.setdefault(name, deque(maxlen=8)).append((now, int(metrics["rows_in"])))
         if not self._quiet and not self._console.is_terminal and now >= self._line_due:
-            for each in self.board.all():
+            for each in self.registry.all():
                 self._console.print(Text(line(each, now - self._begun)), soft_wrap=True)
             self._line_due = now + LINE_SECONDS
 
@@ -87,7 +87,7 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         seconds = int(self._now() - self._begun)
-        all_metrics = self.board.all()
+        all_metrics = self.registry.all()
         title = f"{self._title}  {seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
         if not all_metrics:
             return Text(f"{title}  starting …")

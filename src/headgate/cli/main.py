@@ -15,9 +15,9 @@ from rich.text import Text
 import headgate
 from headgate.cli import check, demo, experiments, explain, glossary, lint, soak
 from headgate.cli import run as running
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
-from headgate.cli.interrupted import INTERRUPTED, RunInterrupt
+from headgate.cli.help_epilog import help_epilog
+from headgate.cli.interrupt import INTERRUPTED, RunInterrupt
 from headgate.model.errors import HeadgateError, SetupError
 
 app = typer.Typer(
@@ -27,7 +27,7 @@ app = typer.Typer(
     # Plain help: two columns, readable at 80.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=closing(
+    epilog=help_epilog(
         "headgate check queries.cql",
         "headgate run queries.cql --output out",
         "headgate run --help",

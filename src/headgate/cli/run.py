@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.closing import closing
+from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
-from headgate.cli.showing import Showing
+from headgate.cli.run_display import RunDisplay
 from headgate.model.errors import InputError
 
-EPILOG = closing(
+EPILOG = help_epilog(
     "headgate run auction.cql --output out",
     "headgate run auction.cql -o out --engine local",
     "headgate run auction.cql -o out -q hot --rejects bad",
@@ -139,7 +139,7 @@ def run(
     # Refusals come before anything is started, and need no Java.
     program = session.compile(query, allow_unbounded=allow_unbounded, strategy=strategy.value)
     future_us = None if max_ahead is None else duration(max_ahead, "--max-ahead")
-    showing = Showing(quiet, metrics_port, metrics_host)
+    display = RunDisplay(quiet, metrics_port, metrics_host)
     if engine is Engine.spark:
         from headgate.cli.run_on_spark import run_on_spark
 
@@ -155,7 +155,7 @@ def run(
                 "max_late": max_late,
                 "rejects": None if rejects is None else str(rejects.absolute()),
             },
-            showing,
+            display,
             master=master,
             checkpoint=checkpoint,
             overwrite=overwrite,
@@ -174,9 +174,9 @@ def run(
     ):
         if given:
             raise InputError(f"{option} is for Spark", remedy="leave --engine local away")
-    from headgate.cli.run_here import run_here
+    from headgate.cli.run_local import run_local
 
-    run_here(
+    run_local(
         session,
         program,
         output,
@@ -185,7 +185,7 @@ def run(
             "drain": drain is not False,
             "future_us": future_us,
         },
-        showing,
+        display,
         rejects=rejects,
         overwrite=overwrite,
         max_late=max_late,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from headgate.cli.console import open_console
-from headgate.cli.interrupted import stopped, telling_what_is_kept
+from headgate.cli.interrupt import report_kept_on_interrupt, stopped
 from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
-from headgate.cli.showing import Showing, summary_table
+from headgate.cli.run_display import RunDisplay, summary_table
 
 if TYPE_CHECKING:
     from headgate.physical.program import Program
@@ -27,7 +27,7 @@ def run_on_spark(
     program: Program,
     output: Path,
     options: dict[str, Any],
-    showing: Showing,
+    display: RunDisplay,
     *,
     master: str | None,
     checkpoint: Path | None,
@@ -67,14 +67,14 @@ def run_on_spark(
     needed = packages_for(streams, formats_of(to))
     view = LiveView(
         console,
-        quiet=showing.quiet,
+        quiet=display.quiet,
         title="following" if follow else "running",
         first_line=LINE_SECONDS if follow else FIRST_LINE_SECONDS,
     )
-    with telling_what_is_kept(output, checkpoint), showing.serving(view.board, console), view:
+    with report_kept_on_interrupt(output, checkpoint), display.serving(view.registry, console), view:
         spark = open_spark(master, needed | settings)
         try:
-            place = Place(output, checkpoint, overwrite, view.board.put, to, tables)
+            place = Place(output, checkpoint, overwrite, view.registry.put, to, tables)
             if follow:
                 with _interruptible() as interrupted:
                     summary = run_on(
@@ -89,7 +89,7 @@ def run_on_spark(
                 summary = run_to_folder(spark, program, session.base, SparkOptions(**options), place)
         finally:
             close(spark)
-    if not showing.quiet:
+    if not display.quiet:
         unbounded = [name for name, metrics in summary.metrics.items() if metrics["allowed_unbounded"]]
         console.print(summary_table(summary, output, unbounded))
         if follow:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from headgate.cli.closing import closing
 from headgate.cli.console import open_console
 from headgate.cli.experiments import Format, FormatOption
+from headgate.cli.help_epilog import help_epilog
 
 if TYPE_CHECKING:
     from headgate.lab.soak import Sample, Soak
 
-EPILOG = closing(
+EPILOG = help_epilog(
     "headgate soak --minutes 30 --picture soak.png",
     codes={0: "memory and state stay flat", 1: "they do not"},
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from rich.console import Console
 from rich.text import Text
 
-from headgate.explain.checked import Checked
+from headgate.explain.check_report import CheckReport
 from headgate.safety.verdict import Verdict
 
 
@@ -17,16 +17,16 @@ from headgate.safety.verdict import Verdict
 class CheckResult(Verdict):
     """A verdict that knows how it is shown."""
 
-    show: Callable[[], Checked] | None = field(default=None, compare=False)
+    show: Callable[[], CheckReport] | None = field(default=None, compare=False)
     """The verdict with graphs and sizes; they are found when they are looked at."""
 
     @staticmethod
-    def of(verdict: Verdict, show: Callable[[], Checked]) -> CheckResult:
+    def of(verdict: Verdict, show: Callable[[], CheckReport]) -> CheckResult:
         """A verdict, to be shown so."""
         return CheckResult(**{each.name: getattr(verdict, each.name) for each in fields(Verdict)}, show=show)
 
     def to_text(self) -> Text:
-        return (Checked(self) if self.show is None else self.show()).to_text()
+        return (CheckReport(self) if self.show is None else self.show()).to_text()
 
     def __str__(self) -> str:
         return self.to_text().plain.rstrip("\n")

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.explain.describe import visible
-from headgate.explain.lettering import SIZE, SMALL, TITLE, document, shelves, text, width, wrap
-from headgate.safety.join_graph import JoinGraph
+from headgate.explain.text_layout import SIZE, SMALL, TITLE, document, shelves, text, width, wrap
+from headgate.safety.reasons.join_graph import JoinGraph
 
 CLOSED, OPEN = "#2e7d32", "#c62828"
 """Of an arrow to an input that a promise closes, and to one that nothing closes in a query that is refused for it."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from headgate.explain.describe import Description, QueryDescription, cut, visible
-from headgate.explain.lettering import SIZE, SMALL, TITLE, document, room, shelves, text, width, wrap
+from headgate.explain.text_layout import SIZE, SMALL, TITLE, document, room, shelves, text, width, wrap
 from headgate.optimize.state import StateChoice
 
 PATTERN_COLOURS = {"MON": "#2e7d32", "WKS": "#00838f", "WK": "#b26a00", "STR": "#c62828"}

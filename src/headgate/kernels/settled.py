@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from headgate.kernels.closing_distinct import CLOSED, VALUES, few
-from headgate.kernels.multiplicity import group
-from headgate.kernels.state.heard import Heard, closed_by_all, not_by_all
+from headgate.kernels.distinct.closing_distinct import CLOSED, VALUES, few
+from headgate.kernels.distinct.multiplicity import group
+from headgate.kernels.state.closed_values import ClosedValues, closed_by_all, not_by_all
 from headgate.kernels.state.store import prefixed, rows_at, under
 from headgate.kernels.state.table import Table
 from headgate.model.batch import BORN, SIGN, Batch
@@ -28,21 +28,21 @@ class SettledState:
     """The rows of groups that are not closed, what each input has closed, and what came since the last sweep."""
 
     rows_: Table
-    heard: tuple[Heard, ...]
+    closed_values: tuple[ClosedValues, ...]
     since: int = 0
     kept: int = 0
 
     @property
     def rows(self) -> int:
-        return self.rows_.rows + sum(each.rows for each in self.heard)
+        return self.rows_.rows + sum(each.rows for each in self.closed_values)
 
     @property
     def nbytes(self) -> int:
-        return self.rows_.nbytes + sum(each.nbytes for each in self.heard)
+        return self.rows_.nbytes + sum(each.nbytes for each in self.closed_values)
 
     def chunks(self) -> Mapping[str, pl.DataFrame]:
         chunks = self.rows_.chunks(VALUES)
-        for number, each in enumerate(self.heard):
+        for number, each in enumerate(self.closed_values):
             chunks |= prefixed(each.chunks(), f"{CLOSED}{number}/")
         return chunks
 
@@ -58,14 +58,14 @@ class Settled:
 
     def initial(self) -> SettledState:
         schema = {key: self.schema[key] for key in self.closed}
-        heard = tuple(Heard.nothing(schema, below=each) for each in self.below)
-        return SettledState(Table(self.schema, self.keys), heard)
+        closed_values = tuple(ClosedValues.nothing(schema, below=each) for each in self.below)
+        return SettledState(Table(self.schema, self.keys), closed_values)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> SettledState:
         empty = self.initial()
         return SettledState(
             empty.rows_.restore(chunks, VALUES),
-            tuple(e.restored(under(chunks, f"{CLOSED}{n}/")) for n, e in enumerate(empty.heard)),
+            tuple(e.restored(under(chunks, f"{CLOSED}{n}/")) for n, e in enumerate(empty.closed_values)),
         )
 
     def advance(
@@ -84,21 +84,23 @@ class Settled:
         ended = rows.get_column(SIGN).to_numpy() < 0
         table = table.put(rows, table.find(rows, self.keys), gone=ended)
         closed = [batch.frame for batch in inputs[1:]]
-        heard = tuple(each.hear(said, clock) for each, said in zip(state.heard, closed, strict=True))
+        closed_values = tuple(
+            each.observe(said, clock) for each, said in zip(state.closed_values, closed, strict=True)
+        )
         since = state.since + sum(said.height for said in closed)
         if any(self.below):
             # One value closes many, so what there is to forget follows the rows.
             since += frame.height
-        after = SettledState(table, heard, since, state.kept)
+        after = SettledState(table, closed_values, since, state.kept)
         return self._swept(after, clock) if since >= max(few(), state.kept) else (after, nothing)
 
     def _swept(self, state: SettledState, clock: Clock) -> tuple[SettledState, Batch]:
         rows = state.rows_.live_rows()
-        final = closed_by_all(state.heard, rows, self.closed)
-        heard = not_by_all(state.heard, clock)
+        final = closed_by_all(state.closed_values, rows, self.closed)
+        closed_values = not_by_all(state.closed_values, clock)
         table = state.rows_
         if final.any():
             table = table.only(rows.filter(~final), clock.upto)
-        kept = table.live + sum(each.rows for each in heard)
+        kept = table.live + sum(each.rows for each in closed_values)
         said = Batch.of(rows.filter(final), born=pl.lit(clock.upto))
-        return replace(state, rows_=table, heard=heard, since=0, kept=kept), said
+        return replace(state, rows_=table, closed_values=closed_values, since=0, kept=kept), said

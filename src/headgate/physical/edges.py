@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Literal
 
 from headgate.kernels.state.structure import Structure
-from headgate.kernels.window import Announce
+from headgate.kernels.window.time_window import Announce
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.plan.nodes import Negation, Node, SemiJoin, TableJoin, Window
 from headgate.plan.patterns import Edge, Pattern, table_asked_at_birth
-from headgate.safety.methods import Methods
+from headgate.safety.state_plan import StatePlan
 
 Strategy = Literal["UPA", "NT", "DIRECT"]
 """UPA follows update patterns; NT sends every death as an ending; DIRECT scans its state for deaths."""
@@ -25,12 +25,12 @@ STRUCTURES = {
 
 
 class Edges:
-    """The optimizer's update patterns, with what a strategy and the gate's methods change about them."""
+    """The optimizer's update patterns, with what a strategy and the gate's state plan change about them."""
 
-    def __init__(self, facts: OptimizedPlan, strategy: Strategy, methods: Methods) -> None:
+    def __init__(self, facts: OptimizedPlan, strategy: Strategy, state_plan: StatePlan) -> None:
         self.facts = facts
         self.strategy = strategy
-        self.methods = methods
+        self.state_plan = state_plan
         self._replaced: set[Node] = set()
 
     def of(self, node: Node) -> Edge:
@@ -68,7 +68,7 @@ class Edges:
 
         An ending cannot be followed through a non-retroactive table that changes, nor find rows that were forgotten.
         """
-        forgetful = {*self.methods.joins, *self.methods.existence, *self.methods.retained}
+        forgetful = {*self.state_plan.joins, *self.state_plan.existence, *self.state_plan.retained}
         found = [
             each
             for each in self.facts.plan.walk()

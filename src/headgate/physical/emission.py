@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from headgate.kernels import emit, rstream
-from headgate.kernels import window as windowing
-from headgate.kernels import wstream as windowed
+from headgate.kernels.emit import emit, rstream
+from headgate.kernels.emit import wstream as windowed
 from headgate.kernels.expressions import polars_type
+from headgate.kernels.window import time_window as windowing
 from headgate.plan.nodes import Emit, Filter, Node, Project, StreamScan, WindowKind
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from headgate.kernels.emit import Emit
+from headgate.kernels.emit.emit import Emit
 from headgate.kernels.kernel import Kernel
 from headgate.model.schema import Column
 from headgate.plan.nodes import Node

@@ -7,39 +7,27 @@ from typing import Any
 
 import polars as pl
 
-from headgate.kernels import (
-    aggregate,
-    closing_difference,
-    closing_distinct,
-    counted_join,
-    difference,
-    distinct,
-    existence_forgetting,
-    join,
-    join_purge,
-    negation,
-    semijoin,
-    settled,
-    sum_results,
-    tablejoin,
-)
+from headgate.kernels import aggregate, settled, sum_results
 from headgate.kernels import filter as filtering
 from headgate.kernels import project as projecting
 from headgate.kernels import union as uniting
-from headgate.kernels import window as windowing
 from headgate.kernels.append import Append
-from headgate.kernels.clock_value import ClockValue
+from headgate.kernels.distinct import closing_difference, closing_distinct, difference, distinct
 from headgate.kernels.expressions import compile_scalar, polars_type
+from headgate.kernels.join import bucket_join, existence_purge, join, negation, semi_join, table_join
+from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
-from headgate.kernels.retain import Retain
+from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.state.structure import Structure
+from headgate.kernels.window import time_window as windowing
+from headgate.kernels.window.retain import Retain
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.edges import Edges, Strategy
 from headgate.physical.emission import emit_kernel, schema_of, window_spec
-from headgate.physical.forgetting import NO_PURGE, closing_kernels, purge_of
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
+from headgate.physical.purge_lowering import NO_PURGE, closing_kernels, purge_of
 from headgate.physical.synopsis import InputSynopsis
 from headgate.plan.nodes import (
     Aggregate,
@@ -60,24 +48,24 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.panes import common_slide, grouped_in_panes
 from headgate.plan.patterns import Pattern, asks_once, is_static
-from headgate.safety.bounded_values import ValuesMethod
-from headgate.safety.event_time.closing import ClockClosing
 from headgate.safety.gate import AdmittedPlan
-from headgate.safety.group_closing import GroupClosing
-from headgate.safety.methods import Methods
 from headgate.safety.promise import Promise, checks_of
-from headgate.safety.purging import Closing
+from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
+from headgate.safety.reasons.group_closing import GroupClosing
+from headgate.safety.reasons.purge_analysis import Closing
+from headgate.safety.reasons.time.closing import ClockClosing
+from headgate.safety.state_plan import StatePlan
 
 
 def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UPA") -> OperatorGraph:
     """The operator graph of an admitted plan; `facts` are the optimizer's, about the same plan."""
     if facts.plan is not admitted.plan:
         raise ValueError("the facts are about another plan")
-    lowering = _Lowering(facts, admitted.methods, Edges(facts, strategy, admitted.methods))
+    lowering = _Lowering(facts, admitted.state_plan, Edges(facts, strategy, admitted.state_plan))
     root = facts.plan
     below = lowering.relation(root.input)
     for scan in lowering.scans:
-        if scan.stream.name in admitted.methods.checks:
+        if scan.stream.name in admitted.state_plan.checks:
             lowering.promises += checks_of(scan.stream)
     steps = list(lowering.steps)
     assert below == len(steps) - 1
@@ -90,17 +78,17 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         allowed_unbounded=admitted.allowed_unbounded,
         verdict=admitted.verdict.kind,
         assumes=admitted.verdict.assumes,
-        settles=_settles(root, admitted.methods),
+        settles=_settles(root, admitted.state_plan),
         promises=tuple(dict.fromkeys(lowering.promises)),
         places=dict(lowering.places),
     )
 
 
-def _settles(root: Node, methods: Methods) -> int:
+def _settles(root: Node, state_plan: StatePlan) -> int:
     """After how long what leaves by time has its full size."""
     windows = [node.window.length or 0 for node in root.walk() if isinstance(node, Window)]
-    retained = [each.length for found in methods.retained.values() for each in found.values()]
-    return max((*windows, *retained, *(each.wait for each in methods.clocks.values())), default=0)
+    retained = [each.length for found in state_plan.retained.values() for each in found.values()]
+    return max((*windows, *retained, *(each.wait for each in state_plan.clocks.values())), default=0)
 
 
 def _residual(parts: tuple[Scalar, ...]) -> pl.Expr | None:
@@ -110,7 +98,7 @@ def _residual(parts: tuple[Scalar, ...]) -> pl.Expr | None:
 @dataclass
 class _Lowering:
     facts: OptimizedPlan
-    methods: Methods
+    state_plan: StatePlan
     edges: Edges
     steps: list[Step] = field(default_factory=list)
     scans: dict[StreamScan, int] = field(default_factory=dict)
@@ -200,7 +188,7 @@ class _Lowering:
         return self._add("project", projecting.Project(outputs), at)
 
     def _join(self, node: Join) -> int:
-        method = self.methods.values.get(node)
+        method = self.state_plan.values.get(node)
         if method is not None and method.form != "representatives":
             return self._counted_join(node, method)
         if method is not None:
@@ -215,7 +203,7 @@ class _Lowering:
                 )
                 for number, member in enumerate(node.members)
             )
-        retained = self.methods.retained.get(node, {})
+        retained = self.state_plan.retained.get(node, {})
         inputs = tuple(
             self._add("retain", Retain(retained[number].length), at) if number in retained else at
             for number, at in enumerate(inputs)
@@ -232,10 +220,10 @@ class _Lowering:
         purge = self._purge(node)
         residual = tuple(compile_scalar(part) for part in node.residual)
         kernel = join.Join(members, equalities, residual, order, purge=purge)
-        closed = [self._closed(each) for each in self.methods.joins[node].closings] if purge else []
+        closed = [self._closed(each) for each in self.state_plan.joins[node].closings] if purge else []
         return self._add("join", kernel, *inputs, *closed)
 
-    def _counted_join(self, node: Join, method: ValuesMethod) -> int:
+    def _counted_join(self, node: Join, method: FiniteMemoryPlan) -> int:
         """A join of buckets and counts; with sums, if the aggregate above takes them."""
         inputs = [self.lower(member) for member in node.members]
         summed: list[dict[str, pl.Expr]] = [{} for _ in node.members]
@@ -248,12 +236,12 @@ class _Lowering:
         owner = {name: index for index, member in enumerate(node.members) for name in member.names}
         equalities = tuple(tuple((owner[name], name) for name in group) for group in node.equalities)
         order = self.facts.estimates.orders[node].best.order
-        kernel = counted_join.CountedJoin(
+        kernel = bucket_join.BucketJoin(
             members, equalities, _residual(node.residual), order, summing=method.form == "summed"
         )
         return self._add("join", kernel, *inputs)
 
-    def _summed_aggregate(self, node: Aggregate, method: ValuesMethod) -> int:
+    def _summed_aggregate(self, node: Aggregate, method: FiniteMemoryPlan) -> int:
         """Counts and sums that were taken before the join, added up by group."""
         project = node.input if isinstance(node.input, Project) else None
         at = self.lower(node.input if project is None else project.input)
@@ -264,13 +252,13 @@ class _Lowering:
             for key in node.keys
         }
         measures = [
-            counted_join.COUNT,
+            bucket_join.COUNT,
             *(
                 name
                 for each in method.summed
                 for name in (
-                    counted_join.sum_column(each.argument),
-                    counted_join.filled_column(each.argument),
+                    bucket_join.sum_column(each.argument),
+                    bucket_join.filled_column(each.argument),
                 )
             ),
         ]
@@ -293,18 +281,18 @@ class _Lowering:
                 call.function,
                 call.output.name,
                 polars_type(call.output.type),
-                counted_join.COUNT if call.argument is None else counted_join.sum_column(call.argument),
-                counted_join.COUNT if call.argument is None else counted_join.filled_column(call.argument),
+                bucket_join.COUNT if call.argument is None else bucket_join.sum_column(call.argument),
+                bucket_join.COUNT if call.argument is None else bucket_join.filled_column(call.argument),
             )
             for call in node.calls
         )
         return self._add("project", sum_results.SumResults(node.keys, calls), at)
 
-    def _method_below(self, node: Node) -> ValuesMethod | None:
+    def _method_below(self, node: Node) -> FiniteMemoryPlan | None:
         """How the values of a join right below filters and projections are kept, if they are."""
         while isinstance(node, (Filter, Project)):
             node = node.input
-        return self.methods.values.get(node) if isinstance(node, Join) else None
+        return self.state_plan.values.get(node) if isinstance(node, Join) else None
 
     def _mark_replaced(self, node: Node) -> None:
         """Notes that representatives take each other's place on all edges down to the join."""
@@ -318,7 +306,7 @@ class _Lowering:
 
     def _purge(self, node: Join) -> join_purge.Purge | None:
         """How a join forgets rows by punctuation; never where another input's rows end early."""
-        found = self.methods.joins.get(node)
+        found = self.state_plan.joins.get(node)
         if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
             return None
         return purge_of(node.members, found)
@@ -339,7 +327,7 @@ class _Lowering:
     def _passed(self, node: Aggregate | Distinct, clock: ClockClosing, at: int) -> int:
         """The step that says which values of a column of time have passed; it only looks at the clock."""
         dtype = polars_type(node.input.type_of(clock.key))
-        return self._add("clock", ClockValue(clock.key, dtype, clock.unit.scale, clock.lag), at)
+        return self._add("clock", WatermarkPunctuator(clock.key, dtype, clock.unit.scale, clock.lag), at)
 
     def _table_join(self, node: TableJoin) -> int:
         left, right = self.lower(node.left), self.lower(node.right)
@@ -353,7 +341,7 @@ class _Lowering:
             equalities = tuple(((0, a), (1, b)) for a, b in node.keys)
             residual = tuple(compile_scalar(part) for part in node.residual)
             return self._add("join", join.Join(members, equalities, residual, (0, 1)), left, right)
-        kernel = tablejoin.TableJoin(
+        kernel = table_join.TableJoin(
             schema_of(node.left),
             schema_of(node.right),
             node.keys,
@@ -367,8 +355,8 @@ class _Lowering:
         sides = (schema_of(node.left), schema_of(node.right))
         residual = _residual(node.residual)
         if asks_once(node):
-            kind: tablejoin.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
-            table = tablejoin.TableJoin(
+            kind: table_join.Kind = "semi" if isinstance(node, SemiJoin) else "anti"
+            table = table_join.TableJoin(
                 *sides,
                 node.keys,
                 residual,
@@ -378,16 +366,18 @@ class _Lowering:
             )
             return self._add("join", table, left, right)
         name, kernel = (
-            ("semijoin", semijoin.SemiJoin) if isinstance(node, SemiJoin) else ("negation", negation.Negation)
+            ("semijoin", semi_join.SemiJoin)
+            if isinstance(node, SemiJoin)
+            else ("negation", negation.Negation)
         )
         ends = self.edges.pattern(node.right) == Pattern.STR
-        found = self.methods.existence.get(node)
-        retained = self.methods.retained.get(node, {})
-        forget, closed = None, []
+        found = self.state_plan.existence.get(node)
+        retained = self.state_plan.retained.get(node, {})
+        side_purge, closed = None, []
         if found is not None or retained:
             purge = NO_PURGE if found is None else purge_of(node.inputs, found.purge)
             left_length, right_length = (retained[n].length if n in retained else None for n in (0, 1))
-            forget = existence_forgetting.Forget(purge, (left_length, right_length))
+            side_purge = existence_purge.SidePurge(purge, (left_length, right_length))
             if right_length is not None and residual is None:
                 # Only with a residual the right rows are kept, and with them their ages.
                 residual = pl.lit(True)
@@ -395,7 +385,7 @@ class _Lowering:
             self.promises += found.filled
             closed = [self._closed(each) for each in found.purge.closings]
         exists = kernel(
-            *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, forget=forget
+            *sides, node.keys, residual, null_equal=node.null_equal, right_endings=ends, side_purge=side_purge
         )
         return self._add(name, exists, left, right, *closed)
 
@@ -403,13 +393,13 @@ class _Lowering:
         left, right = self.relation(node.left), self.relation(node.right)
         aligned = self._aligned(node.right, node.left, right)
         kernel = difference.Difference(schema_of(node))
-        closing = self.methods.groups.get(node)
+        closing = self.state_plan.groups.get(node)
         if closing is None:
             return self._add("negation", kernel, left, aligned)
         closed = self._closed_groups(closing)
         lesser = tuple(each.below for each in closing.closings)
-        forgetting = closing_difference.ClosingDifference(kernel, closing.keys, lesser)
-        return self._add("negation", forgetting, left, aligned, *closed)
+        punctuation_purges = closing_difference.ClosingDifference(kernel, closing.keys, lesser)
+        return self._add("negation", punctuation_purges, left, aligned, *closed)
 
     def _distinct(self, node: Distinct) -> int:
         self._mark_replaced(node.input)
@@ -418,18 +408,18 @@ class _Lowering:
             form = "naive"
         kernel = distinct.Distinct(schema_of(node), form)
         below = self.relation(node.input)
-        clock = self.methods.clocks.get(node)
+        clock = self.state_plan.clocks.get(node)
         if clock is not None:
             timed = closing_distinct.ClosingDistinct(kernel, (clock.key,), (True,))
             return self._add("distinct", timed, below, self._passed(node, clock, below))
-        closing = self.methods.groups.get(node)
+        closing = self.state_plan.groups.get(node)
         if closing is None:
             groups = aggregate.Aggregate(schema_of(node), tuple(schema_of(node)), ())
             return self._add("distinct", self._by_panes(node, groups) or kernel, below)
         closed = self._closed_groups(closing)
         lesser = tuple(each.below for each in closing.closings)
-        forgetting = closing_distinct.ClosingDistinct(kernel, closing.keys, lesser)
-        return self._add("distinct", forgetting, below, *closed)
+        punctuation_purges = closing_distinct.ClosingDistinct(kernel, closing.keys, lesser)
+        return self._add("distinct", punctuation_purges, below, *closed)
 
     def _aggregate(self, node: Aggregate) -> int:
         method = self._method_below(node.input)
@@ -457,24 +447,24 @@ class _Lowering:
         was, self.external = self.external, kernel.append
         below = self.lower(node.input)
         self.external = was
-        clock = self.methods.clocks.get(node)
+        clock = self.state_plan.clocks.get(node)
         if clock is not None:
             timed = aggregate.ClosingAggregate(kernel, (clock.key,), (True,))
             return self._add("aggregate", timed, below, self._passed(node, clock, below))
-        closed_below = self.methods.settled.get(node)
+        closed_below = self.state_plan.settled.get(node)
         if closed_below is not None:
             final = self._final_rows(node, *closed_below)
             return self._add("aggregate", aggregate.SettlingAggregate(kernel), below, final)
-        counted = self.methods.counted.get(node)
+        counted = self.state_plan.counted.get(node)
         if counted is not None:
             return self._counted(kernel, counted, below)
-        closing = self.methods.groups.get(node)
+        closing = self.state_plan.groups.get(node)
         if closing is None:
             return self._add("aggregate", self._by_panes(node, kernel) or kernel, below)
         closed = self._closed_groups(closing)
         lesser = tuple(each.below for each in closing.closings)
-        forgetting = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
-        return self._add("aggregate", forgetting, below, *closed)
+        punctuation_purges = aggregate.ClosingAggregate(kernel, closing.keys, lesser)
+        return self._add("aggregate", punctuation_purges, below, *closed)
 
     def _counted(self, kernel: aggregate.Aggregate, counted: dict[str, GroupClosing], below: int) -> int:
         """An aggregate that forgets the values that it has counted once they are closed."""

@@ -24,9 +24,9 @@ from itertools import chain, combinations, pairwise
 
 from headgate.model.time import SECOND
 from headgate.optimize.optimize import OptimizedPlan
-from headgate.physical.condensing import condensed, merger
 from headgate.physical.fragments import fragment
 from headgate.physical.graph import OperatorGraph
+from headgate.physical.partial_aggregation import condensed, merger
 from headgate.physical.partition import Routes, Volume, leaves_of, route
 from headgate.plan.nodes import (
     Aggregate,

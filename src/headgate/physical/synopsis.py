@@ -1,4 +1,4 @@
-"""Synopses: what a ValuesMethod says of attributes, cells and buckets, as expressions over the rows of an input."""
+"""Synopses: the attributes, cells and buckets of a FiniteMemoryPlan as expressions over the rows of an input."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from operator import and_
 
 import polars as pl
 
-from headgate.kernels.counted_join import CountedInput
+from headgate.kernels.distinct.representatives import Bucket, Representatives, Side
 from headgate.kernels.expressions import compile_scalar
-from headgate.kernels.representatives import Bucket, Representatives, Side
-from headgate.safety.bounded_values import ValuesMethod
-from headgate.safety.values.buckets import StreamSynopsis
-from headgate.safety.values.cut import Cut, IntegerCut
-from headgate.safety.values.query import Attribute, Comparison, Constant, Element
+from headgate.kernels.join.bucket_join import BucketInput
+from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
+from headgate.safety.theory.memory.buckets import StreamSynopsis
+from headgate.safety.theory.memory.cut import Cut, IntegerCut
+from headgate.safety.theory.memory.query import Attribute, Comparison, Constant, Element
 
 
 @dataclass(frozen=True)
 class InputSynopsis:
     """The synopsis of one input of a join."""
 
-    method: ValuesMethod
+    method: FiniteMemoryPlan
     member: int
 
     def representatives(self, schema: dict[str, pl.DataType]) -> Representatives:
@@ -31,11 +31,11 @@ class InputSynopsis:
         codes = {_name(a): self._code(a) for a in self._known}
         return Representatives(schema, self._condition, codes, self._cells, self.sides)
 
-    def counted(self, schema: dict[str, pl.DataType], summed: dict[str, pl.Expr]) -> CountedInput:
+    def counted(self, schema: dict[str, pl.DataType], summed: dict[str, pl.Expr]) -> BucketInput:
         """The input of a join that counts the rows of each bucket."""
         inline = {_name(a): self._code(a) for a in self._known}
         cells = tuple(self._cell(cut, inline[_name(cut.attribute)]) for cut in self._synopsis.cuts)
-        return CountedInput(schema, self._condition, cells, summed)
+        return BucketInput(schema, self._condition, cells, summed)
 
     def sides(self, bucket: Bucket) -> tuple[Side, ...]:
         """Who stands for a bucket."""

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from headgate.kernels.clustered import closing_positions
 from headgate.kernels.expressions import compile_scalar
-from headgate.kernels.ordered import settle
+from headgate.kernels.punctuation.clusters import closing_positions
+from headgate.kernels.punctuation.order import settle
 from headgate.safety.promise import Promise
 
 MEMORY = 65_536

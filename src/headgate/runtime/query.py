@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.kernels.kernel import State
-from headgate.kernels.pieces import Pieces
 from headgate.kernels.stateless import EmptyState
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
@@ -84,7 +84,7 @@ class QueryState:
         """Runs one clock step over the new rows of each relation (with `_born`); returns the output rows."""
         return self.answer(rows, upto).whole()
 
-    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
+    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> LazyRows:
         """The same; the output rows in pieces that are made when they are asked for."""
         outputs, clock = self._run(rows, upto)
         begun = perf_counter()

@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from headgate.kernels.pieces import Pieces
+from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
@@ -146,7 +146,7 @@ class ShardState:
 class Answer:
     """What a shard says about a batch, gathered piece by piece."""
 
-    rows: list[Pieces] = field(default_factory=list)
+    rows: list[LazyRows] = field(default_factory=list)
     late: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     exported: list[list[Batch]] = field(default_factory=list)
     """For the next stage: by clock step and by feed there."""

@@ -16,16 +16,16 @@ from headgate.model.scalar import Scalar
 from headgate.model.types import spark_name
 from headgate.physical.fragments import fragment
 from headgate.physical.graph import ExchangeStep, OperatorGraph, SourceStep, Step
-from headgate.physical.narrowing import first_filter, kept_columns, narrowed
 from headgate.physical.partition import Routes
 from headgate.physical.program import CompiledQuery
+from headgate.physical.scan_pushdown import first_filter, kept_columns, scan_pushdown
 from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, StreamScan, TableScan
 from headgate.runtime.description import described, plan_lines
 from headgate.safety.promise import Promise
 
-FORMAT = 4
+FORMAT = 5
 """The version of the state's format; a checkpoint of another version is refused."""
 
 
@@ -218,7 +218,7 @@ def build_stages(
 def _narrow(stage: Stage) -> Stage:
     """The stage without what it does not look at."""
     promises = stage.graph.promises
-    found = narrowed(stage.graph.steps, stage.exports)
+    found = scan_pushdown(stage.graph.steps, stage.exports)
     read: dict[str, set[str]] = {}
     feeds: list[Feed] = []
     for feed in stage.feeds:

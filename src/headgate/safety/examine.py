@@ -1,4 +1,4 @@
-"""Examine: the verdict on every state of a plan, and the methods by which operators stay within it."""
+"""Examine: the verdict on every state of a plan, and the state plan by which operators stay within it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern, asks_once, label
+from headgate.safety.advice.rstream_repeats import rstream_repeats
 from headgate.safety.assumption import FEW, Assumption, all_streams_go_on, few_values_come
-from headgate.safety.bounded_values import ValuesMethod, judge_join
-from headgate.safety.deaths import announces_deaths, is_aggregate
-from headgate.safety.event_time.retention import Retention, retentions
-from headgate.safety.existence_closing import ExistencePurge, close_existence
-from headgate.safety.extent import Extents, Retained, measure
-from headgate.safety.group_closing import close_copies
-from headgate.safety.group_states import GroupStates
-from headgate.safety.kept_state import kept_state, stream_of
-from headgate.safety.methods import Methods
-from headgate.safety.purging import JoinPurge, study
-from headgate.safety.said_often import said_often
-from headgate.safety.value_limit import value_limit
+from headgate.safety.boundedness import EdgeBounds, Retained, measure
+from headgate.safety.edge_state import edge_state, stream_of
+from headgate.safety.reasons.deaths import announces_deaths, is_aggregate
+from headgate.safety.reasons.existence_closing import ExistencePurge, close_existence
+from headgate.safety.reasons.finite_memory import FiniteMemoryPlan, judge_join
+from headgate.safety.reasons.group_closing import close_copies
+from headgate.safety.reasons.group_states import GroupStates
+from headgate.safety.reasons.purge_analysis import JoinPurge, analyze_purge
+from headgate.safety.reasons.time.retention import Retention, retentions
+from headgate.safety.reasons.value_limit import value_limit
+from headgate.safety.state_plan import StatePlan
 from headgate.safety.verdict import Cause, StateVerdict, Verdict
 
 
@@ -44,38 +44,38 @@ class Judgement:
 
     plan: Emit
     verdict: Verdict
-    methods: Methods
+    state_plan: StatePlan
 
 
 def examine(query: str, plan: Emit, edges: Edges | None = None) -> Judgement:
-    """The verdict on every state of a normalized plan, and the methods that it counts on."""
+    """The verdict on every state of a normalized plan, and the state plan that it counts on."""
     edges = label(plan) if edges is None else edges
     nodes = list(plan.walk())
-    purges = {node: study(node, edges) for node in nodes if isinstance(node, Join)}
+    purges = {node: analyze_purge(node, edges) for node in nodes if isinstance(node, Join)}
     matching = {
         node: close_existence(node, edges) for node in nodes if isinstance(node, (SemiJoin, Negation))
     }
     retained: Retained = {node: retentions(node, edges) for node in (*purges, *matching)}
-    extents = measure(plan, edges, purges, matching, retained)
-    judge_ = _Judge(edges, extents, purges, matching, retained, dict(_consumers(plan)))
+    edge_bounds = measure(plan, edges, purges, matching, retained)
+    judge_ = _Judge(edges, edge_bounds, purges, matching, retained, dict(_consumers(plan)))
     states = [state for node in plan.walk() for state in judge_.states(node)]
-    verdict = Verdict(query, tuple(states), shape_of(plan), _waits(plan), warnings=said_often(plan))
-    return Judgement(plan, verdict, judge_.methods)
+    verdict = Verdict(query, tuple(states), shape_of(plan), _waits(plan), warnings=rstream_repeats(plan))
+    return Judgement(plan, verdict, judge_.state_plan)
 
 
 @dataclass(frozen=True)
 class _Judge:
     edges: Edges
-    extents: Extents
+    edge_bounds: EdgeBounds
     purges: Mapping[Join, JoinPurge]
     matching: Mapping[SemiJoin | Negation, ExistencePurge]
     retained: Retained
     consumers: Mapping[Join, tuple[Node | None, Node]]
-    methods: Methods = field(default_factory=Methods)
+    state_plan: StatePlan = field(default_factory=StatePlan)
 
     @cached_property
     def _groups(self) -> GroupStates:
-        return GroupStates(self.edges, self.extents, self.methods)
+        return GroupStates(self.edges, self.edge_bounds, self.state_plan)
 
     def states(self, node: Node) -> Iterator[StateVerdict]:
         """The verdict on each state of one operator."""
@@ -84,12 +84,12 @@ class _Judge:
                 yield from self._join(node)
             case TableJoin():
                 if not asks_once(node):
-                    yield kept_state(self.extents, self.methods, "join", node.left)
-                yield kept_state(self.extents, self.methods, "join", node.right)
+                    yield edge_state(self.edge_bounds, self.state_plan, "join", node.left)
+                yield edge_state(self.edge_bounds, self.state_plan, "join", node.right)
             case SemiJoin() | Negation() if asks_once(node):
-                yield kept_state(
-                    self.extents,
-                    self.methods,
+                yield edge_state(
+                    self.edge_bounds,
+                    self.state_plan,
                     "semijoin" if isinstance(node, SemiJoin) else "negation",
                     node.right,
                 )
@@ -102,46 +102,48 @@ class _Judge:
             case Aggregate():
                 yield from self._groups.aggregate(node)
             case Window() if node.window.kind == "ROWS":
-                yield kept_state(self.extents, self.methods, "window", node)
+                yield edge_state(self.edge_bounds, self.state_plan, "window", node)
             case Emit(kind="RSTREAM") if self.edges[node.input].internal:
                 reason = "rows of INTERNAL windows stay in the answer, and RSTREAM lists all of it again"
                 yield StateVerdict("rstream", stream_of(node), Cause.NONE, reason)
             case Emit() if self._keeps_answer(node):
-                yield kept_state(self.extents, self.methods, node.kind.lower(), node.input)
+                yield edge_state(self.edge_bounds, self.state_plan, node.kind.lower(), node.input)
 
     def _join(self, node: Join) -> Iterator[StateVerdict]:
         purge, retained = self.purges[node], self._retained(node)
         open_members = [
-            n for n, each in enumerate(node.members) if n not in retained and not self.extents[each].bounded
+            n
+            for n, each in enumerate(node.members)
+            if n not in retained and not self.edge_bounds[each].bounded
         ]
         failure = ""
         if any(number not in purge.chains for number in open_members):
             found = judge_join(node, *self.consumers[node])
             if found.method is not None:
-                self.methods.values[node] = found.method
-                self.methods.checks.update(found.method.translated.checks)
+                self.state_plan.values[node] = found.method
+                self.state_plan.checks.update(found.method.translated.checks)
                 yield from self._synopses(node, found.method)
                 return
             failure = found.reason
         if retained:
-            self.methods.retained[node] = retained
+            self.state_plan.retained[node] = retained
             if self._ends_rows(node):
-                yield kept_state(self.extents, self.methods, "results", node)
+                yield edge_state(self.edge_bounds, self.state_plan, "results", node)
         for number, member in enumerate(node.members):
             chain = purge.chains.get(number)
-            if self.extents[member].bounded:
-                yield kept_state(self.extents, self.methods, "join", member)
+            if self.edge_bounds[member].bounded:
+                yield edge_state(self.edge_bounds, self.state_plan, "join", member)
             elif number in retained:
                 yield self._timed("join", member, retained[number])
             elif chain is not None:
                 cause = Cause(chain.cause)
                 yield StateVerdict("join", stream_of(member), cause, chain.reason, chain.assumes)
             else:
-                reasons = [self.extents[member].reason, purge.stuck.get(number, ""), failure]
+                reasons = [self.edge_bounds[member].reason, purge.stuck.get(number, ""), failure]
                 said = "; ".join(reason for reason in reasons if reason)
                 yield StateVerdict("join", stream_of(member), Cause.NONE, said)
         if any(number in purge.chains for number in open_members):
-            self.methods.joins[node] = purge.only(open_members)
+            self.state_plan.joins[node] = purge.only(open_members)
             yield from _closed_values(node.members, purge)
 
     def _existence(self, node: SemiJoin | Negation) -> Iterator[StateVerdict]:
@@ -151,27 +153,29 @@ class _Judge:
         open_sides = [
             number
             for number, each in enumerate(node.inputs)
-            if number not in retained and not self.extents[each].bounded
+            if number not in retained and not self.edge_bounds[each].bounded
         ]
         if retained:
-            self.methods.retained[node] = retained
+            self.state_plan.retained[node] = retained
         for number, side in enumerate(node.inputs):
             if number in retained:
                 yield self._timed(name, side, retained[number])
             elif number not in open_sides:
-                yield kept_state(self.extents, self.methods, name, side)
+                yield edge_state(self.edge_bounds, self.state_plan, name, side)
             elif number in chains:
                 chain = chains[number]
                 yield StateVerdict(name, stream_of(side), Cause(chain.cause), chain.reason, chain.assumes)
             else:
-                said = "; ".join(part for part in (self.extents[side].reason, stuck.get(number, "")) if part)
+                said = "; ".join(
+                    part for part in (self.edge_bounds[side].reason, stuck.get(number, "")) if part
+                )
                 yield StateVerdict(name, stream_of(side), Cause.NONE, said)
         if any(number in chains for number in open_sides):
-            self.methods.existence[node] = replace(found, purge=found.purge.only(open_sides))
+            self.state_plan.existence[node] = replace(found, purge=found.purge.only(open_sides))
             yield from _closed_values(node.inputs, found.purge)
 
     def _timed(self, operator: str, node: Node, retention: Retention) -> StateVerdict:
-        self.methods.checks.update(retention.checks)
+        self.state_plan.checks.update(retention.checks)
         return StateVerdict(operator, stream_of(node), Cause.TIME, retention.reason)
 
     def _retained(self, node: Join | SemiJoin | Negation) -> Mapping[int, Retention]:
@@ -180,16 +184,18 @@ class _Judge:
         None of them where another input can end rows, unless it is a join whose results have a bound: it remembers
         them then, to be ended.
         """
-        ends = self._ends_rows(node) and not (isinstance(node, Join) and self.extents[node].bounded)
+        ends = self._ends_rows(node) and not (isinstance(node, Join) and self.edge_bounds[node].bounded)
         found = self.retained[node]
-        return {n: each for n, each in found.items() if not ends and not self.extents[node.inputs[n]].bounded}
+        return {
+            n: each for n, each in found.items() if not ends and not self.edge_bounds[node.inputs[n]].bounded
+        }
 
     def _ends_rows(self, node: Node) -> bool:
         """Whether rows of an input can end before their time."""
         edges = [self.edges[each] for each in node.inputs]
         return any(max(edge.pattern, edge.expiry) == Pattern.STR for edge in edges)
 
-    def _synopses(self, node: Join, method: ValuesMethod) -> Iterator[StateVerdict]:
+    def _synopses(self, node: Join, method: FiniteMemoryPlan) -> Iterator[StateVerdict]:
         how = {
             "counted": "of rows that are equal for every result, one and their number are kept",
             "summed": "of rows that are equal for every result, one, their number and their sums are kept",
@@ -203,7 +209,7 @@ class _Judge:
             assumes = () if size <= FEW else (few_values_come(columns, size),)
             yield StateVerdict("join", name, Cause.VALUES, reason, assumes)
 
-    def _kept_rows(self, member: Node, number: int, method: ValuesMethod) -> int:
+    def _kept_rows(self, member: Node, number: int, method: FiniteMemoryPlan) -> int:
         """How many rows stand for a member: as many as there are buckets, or fewer if few values come to it."""
         size = method.size(number)
         scalars = [method.expressions[each] for each in method.synopses[number].attributes]
@@ -218,13 +224,13 @@ class _Judge:
         )
 
     def _difference(self, node: Difference) -> Iterator[StateVerdict]:
-        open_ = any(not self.extents[each].bounded for each in node.inputs)
+        open_ = any(not self.edge_bounds[each].bounded for each in node.inputs)
         closing = close_copies(node, self.edges) if open_ else None
         if closing is not None:
-            self.methods.groups[node] = closing
+            self.state_plan.groups[node] = closing
         for each in node.inputs:
             if closing is None:
-                yield kept_state(self.extents, self.methods, "negation", each)
+                yield edge_state(self.edge_bounds, self.state_plan, "negation", each)
             else:
                 cause = Cause(closing.cause)
                 yield StateVerdict("negation", stream_of(each), cause, closing.reason, closing.assumes)
@@ -263,11 +269,11 @@ def _consumers(plan: Emit) -> Iterator[tuple[Join, tuple[Node | None, Node]]]:
 
 def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVerdict]:
     """The verdicts on the closed values that an operator remembers."""
-    for forgetting in purge.forgetting:
-        closing = purge.closings[forgetting.closing]
+    for rule in purge.punctuation_purges:
+        closing = purge.closings[rule.closing]
         name = stream_of(inputs[closing.member])
         cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
-        yield StateVerdict("punctuations", name, cause, forgetting.reason, forgetting.assumes)
+        yield StateVerdict("punctuations", name, cause, rule.reason, rule.assumes)
 
 
 def shape_of(plan: Emit) -> str:

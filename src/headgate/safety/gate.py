@@ -8,7 +8,7 @@ from headgate.model.errors import Place, RefusedError
 from headgate.plan.bind import BoundQuery
 from headgate.plan.nodes import Emit
 from headgate.safety.examine import Judgement
-from headgate.safety.methods import Methods
+from headgate.safety.state_plan import StatePlan
 from headgate.safety.verdict import Verdict
 
 _SEAL = object()
@@ -24,7 +24,7 @@ class AdmittedPlan:
     name: str
     plan: Emit
     verdict: Verdict
-    methods: Methods
+    state_plan: StatePlan
     allowed_unbounded: bool
     seal: object
 
@@ -47,4 +47,4 @@ def admit(query: BoundQuery, judgement: Judgement, *, allow_unbounded: bool = Fa
             place=Place(query.statement.source, query.statement.span),
         )
     unbounded = allow_unbounded and not verdict.admitted
-    return AdmittedPlan(query.name, judgement.plan, verdict, judgement.methods, unbounded, _SEAL)
+    return AdmittedPlan(query.name, judgement.plan, verdict, judgement.state_plan, unbounded, _SEAL)

@@ -18,7 +18,7 @@ import polars as pl
 from headgate.kernels.aggregate.groups import NUMBER
 from headgate.kernels.aggregate.kernel import Aggregate, key_column
 from headgate.kernels.aggregate.state import AggregateState
-from headgate.kernels.state.heard import Heard, closed_by_all, not_by_all
+from headgate.kernels.state.closed_values import ClosedValues, closed_by_all, not_by_all
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
@@ -34,7 +34,7 @@ class ClosingState:
     """The groups, the values that each input has closed, and what came since the last sweep."""
 
     groups: AggregateState
-    heard: tuple[Heard, ...]
+    heard: tuple[ClosedValues, ...]
     since: int = 0
     kept: int = 0
 
@@ -54,7 +54,7 @@ class ClosingState:
 
 
 def restored_closings(
-    aggregate: Aggregate, heard: Sequence[Heard], chunks: Mapping[str, pl.DataFrame]
+    aggregate: Aggregate, heard: Sequence[ClosedValues], chunks: Mapping[str, pl.DataFrame]
 ) -> ClosingState:
     """The state whose `chunks()` these are; `heard` has heard nothing."""
     return ClosingState(
@@ -81,7 +81,7 @@ class ClosingAggregate:
 
     def initial(self) -> ClosingState:
         schema = {key: self.aggregate.schema[key] for key in self.keys}
-        heard = tuple(Heard.nothing(schema, below=each) for each in self.below)
+        heard = tuple(ClosedValues.nothing(schema, below=each) for each in self.below)
         return ClosingState(self.aggregate.initial(), heard)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState:
@@ -95,7 +95,7 @@ class ClosingAggregate:
         if clock.upto <= clock.after:
             return ClosingState(groups, state.heard, state.since, state.kept), said
         closed = [batch.frame for batch in inputs[1:]]
-        heard = tuple(each.hear(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
+        heard = tuple(each.observe(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
         since = state.since + sum(frame.height for frame in closed)
         if any(self.below):
             # One value closes many, so what there is to forget follows the rows.

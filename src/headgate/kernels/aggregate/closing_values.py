@@ -22,7 +22,7 @@ from headgate.kernels.aggregate.coding import decode
 from headgate.kernels.aggregate.groups import NUMBER, Groups
 from headgate.kernels.aggregate.kernel import Aggregate, key_column
 from headgate.kernels.aggregate.tally import Tally
-from headgate.kernels.state.heard import Heard, closed_by_all, not_by_all
+from headgate.kernels.state.closed_values import ClosedValues, closed_by_all, not_by_all
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
 
@@ -66,7 +66,7 @@ class ClosingValues:
         if clock.upto <= clock.after:
             return replace(state, groups=groups), said
         closed = [batch.frame for batch in inputs[1:]]
-        heard = tuple(each.hear(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
+        heard = tuple(each.observe(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
         since = state.since + sum(frame.height for frame in closed)
         if any(below for each in self.arguments for below in each.below):
             # One value closes many, so what there is to forget follows the rows.
@@ -74,14 +74,14 @@ class ClosingValues:
         after = ClosingState(groups, heard, since, state.kept)
         return (self._swept(after, clock) if since >= max(few(), state.kept) else after), said
 
-    def _heard(self, each: ClosedArgument) -> tuple[Heard, ...]:
+    def _heard(self, each: ClosedArgument) -> tuple[ClosedValues, ...]:
         schema = {name: self.aggregate.schema[name] for name in each.columns}
-        return tuple(Heard.nothing(schema, below=below) for below in each.below)
+        return tuple(ClosedValues.nothing(schema, below=below) for below in each.below)
 
     def _swept(self, state: ClosingState, clock: Clock) -> ClosingState:
         """The state without the values that all inputs have closed, and without these closings."""
         bags = dict(state.groups.bags)
-        left: list[Heard] = []
+        left: list[ClosedValues] = []
         at = 0
         for each in self.arguments:
             heard = state.heard[at : at + len(each.below)]
@@ -92,7 +92,7 @@ class ClosingValues:
         return ClosingState(replace(state.groups, bags=bags), tuple(left), 0, kept)
 
     def _without(
-        self, bag: Bag, each: ClosedArgument, groups: Groups, heard: Sequence[Heard], clock: Clock
+        self, bag: Bag, each: ClosedArgument, groups: Groups, heard: Sequence[ClosedValues], clock: Clock
     ) -> Bag:
         entries = bag.tally.whole()
         if entries is None:

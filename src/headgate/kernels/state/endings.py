@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.keys import keys_equal
-from headgate.kernels.state.claims import claim
 from headgate.kernels.state.ended import Ended, Piece
+from headgate.kernels.state.ending_matches import match_endings
 from headgate.kernels.state.index import Positions
 from headgate.kernels.state.run import Run
 from headgate.kernels.state.runs import Runs
@@ -82,10 +82,10 @@ class Endings(Runs):
         """Takes back a row for each ending: `_born` is the instant, `_dies` the death that was announced."""
         endings = endings.sort(BORN, maintain_order=True)
         instants = endings[BORN].to_numpy()
-        claims = claim(self.runs, len(self.layout.keys) - 1, self.layout.keys[-1], endings)
+        matches = match_endings(self.runs, len(self.layout.keys) - 1, self.layout.keys[-1], endings)
         found = np.zeros(endings.height, dtype=np.bool_)
         hits = []
-        for each in claims:
+        for each in matches:
             found[each.ending] = True
             rows = each.rows.hstack([pl.Series(ENDS, instants.take(each.ending))])
             hits.append((each.run, each.position, rows))

@@ -13,16 +13,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.kernels.aggregate import Aggregate, AggregateCall, Function
-from headgate.kernels.distinct import Distinct
-from headgate.kernels.emit import Istream
+from headgate.kernels.distinct.distinct import Distinct
+from headgate.kernels.emit.emit import Istream
 from headgate.kernels.filter import Filter
-from headgate.kernels.join import Join, JoinInput
+from headgate.kernels.join.join import Join, JoinInput
+from headgate.kernels.join.negation import Negation
+from headgate.kernels.join.semi_join import SemiJoin
 from headgate.kernels.kernel import Kernel
-from headgate.kernels.negation import Negation
 from headgate.kernels.project import Project
-from headgate.kernels.semijoin import SemiJoin
 from headgate.kernels.state.structure import Structure
-from headgate.kernels.window import Range, Rows, Window
+from headgate.kernels.window.time_window import Range, Rows, Window
 from headgate.lab.bench.measure import Driver, Level, MakeBatches, levels
 from headgate.lab.bench.result_words import Cost, compare
 from headgate.lab.reproduce.claims import REPORT

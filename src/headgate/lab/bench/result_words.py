@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.aggregate import Aggregate, AggregateCall, Function
-from headgate.kernels.emit import ChangeLog, Dstream, Emit, Istream
-from headgate.kernels.rstream import Rstream
-from headgate.kernels.window import Range, Window
-from headgate.kernels.wstream import Wstream
+from headgate.kernels.emit.emit import ChangeLog, Dstream, Emit, Istream
+from headgate.kernels.emit.rstream import Rstream
+from headgate.kernels.emit.wstream import Wstream
+from headgate.kernels.window.time_window import Range, Window
 from headgate.model.batch import Batch
 from headgate.model.time import SECOND, Clock
 

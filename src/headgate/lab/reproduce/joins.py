@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.join import Join as JoinKernel
+from headgate.kernels.join.join import Join as JoinKernel
 from headgate.lab.generators.dataset import START
 from headgate.lab.generators.synthetic import TABLE_5_5, StreamShape, Synthetic
 from headgate.lab.plots import figure

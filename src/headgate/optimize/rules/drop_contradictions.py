@@ -15,8 +15,8 @@ from headgate.model import types
 from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Aggregate, Difference, Filter, Negation, Node, StreamScan, Union
 from headgate.safety.block import flatten
-from headgate.safety.column_values import column_values
-from headgate.safety.contradiction import is_contradictory
+from headgate.safety.reasons.column_values import column_values
+from headgate.safety.reasons.contradiction import is_contradictory
 
 _FALSE = Scalar(exp.false(), types.BOOLEAN)
 

@@ -15,8 +15,8 @@ from headgate.model.scalar import Scalar, conjunction
 from headgate.plan.nodes import Distinct, Filter, Join, Node, Output, Project, StreamScan
 from headgate.plan.normalize import normalize
 from headgate.safety.block import Block, flatten
-from headgate.safety.translation import NotAComparisonError, translate
-from headgate.safety.values.selfjoin import coverings
+from headgate.safety.reasons.memory_query import NotAComparisonError, translate
+from headgate.safety.theory.memory.selfjoin import coverings
 
 _MOST_OCCURRENCES = 5
 """Of one stream; with more there are too many ways in which they could cover each other."""

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.emit import TIME
+from headgate.kernels.emit.emit import TIME
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
 from headgate.model.time import DAY, SECOND
@@ -35,8 +35,8 @@ from headgate.runtime.local.engine import LocalRun, Stop, static_table
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.output import escaped_name
 from headgate.runtime.query import Metrics
-from headgate.safety.adversary import Adversary, Values
-from headgate.safety.stuck_rows import value_of
+from headgate.safety.witness.model import Adversary, Values
+from headgate.safety.witness.purge import value_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _START_AT = (START - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -12,7 +12,7 @@ from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import NameResolutionError
 from headgate.physical.program import Program
 from headgate.plan.catalog import Catalog, TableDef
-from headgate.runtime.given import given_stream, given_table
+from headgate.runtime.in_memory import in_memory_stream, in_memory_table
 from headgate.runtime.local.data import Result, columns_of, frame_of
 from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import prepare
@@ -31,7 +31,7 @@ class LocalWorkspace:
         self, catalog: Catalog, name: str, data: Any, *, time: str | None, slack: int | None
     ) -> Catalog:
         """The catalog with the stream in it, declared by its data if need be; its rows are kept."""
-        catalog, found = given_stream(
+        catalog, found = in_memory_stream(
             catalog, name, lambda: columns_of(frame_of(data)), time=time, slack=slack
         )
         self.rows[found.name] = frame_of(data, found.columns)
@@ -39,7 +39,7 @@ class LocalWorkspace:
 
     def add_table(self, catalog: Catalog, name: str, data: Any, *, retroactive: bool | None) -> Catalog:
         """The catalog with the table in it, declared by its data if need be; its rows are kept."""
-        catalog, found = given_table(
+        catalog, found = in_memory_table(
             catalog, name, lambda: columns_of(frame_of(data)), retroactive=retroactive
         )
         self.rows[found.name] = static_table(frame_of(data, found.columns))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from headgate.model.errors import DataError, HeadgateError, InputError
 from headgate.runtime.disk import disk_full, is_full
-from headgate.runtime.owner import MARK
+from headgate.runtime.ownership import MARK
 
 LONGEST_SHOWN = 80
 """How many characters of a value a message shows."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from headgate.model.errors import HeadgateError, InputError
-from headgate.runtime.owner import MARK, mark, owner_of
+from headgate.runtime.ownership import MARK, mark, owner_of
 from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, folder_name, unwritable
 
 TABLE = "table"

@@ -21,10 +21,10 @@ import polars as pl
 from headgate.model.time import BEGINNING
 from headgate.runtime.output import arrow_schema, to_arrow
 from headgate.runtime.shard import Answer, Piece, ShardState, StreamClock, advance_streams, step
-from headgate.runtime.spark.compact import decode, encode
+from headgate.runtime.spark.codec import decode, encode
 from headgate.runtime.spark.messages import END, Message, Reply
 from headgate.runtime.spark.pack import with_time
-from headgate.runtime.spark.placing import placed
+from headgate.runtime.spark.routing import routed
 from headgate.runtime.stage import Stage
 
 _ROWS_PER_REPLY = 1_000_000
@@ -111,7 +111,7 @@ def _sent(stage: Stage, shard: int, state: ShardState, answer: Answer) -> Iterat
     for feed, batches in enumerate(zip(*answer.exported, strict=True)):
         for seq, batch in enumerate(batches):
             if batch.height:
-                for targets, rows in placed(onward, feed, batch.frame):
+                for targets, rows in routed(onward, feed, batch.frame):
                     message = Message(feed, shard, seq, None, None, encode(rows))
                     yield from ((target, message) for target in targets)
     if state.query.clock > BEGINNING:

@@ -37,7 +37,7 @@ class SparkEndedError(SetupError):
 
 
 @contextmanager
-def in_our_words(failed: str, remedy: str | None = None) -> Iterator[None]:
+def translate_spark_errors(failed: str, remedy: str | None = None) -> Iterator[None]:
     """What Spark or Java raise within is raised as an error of ours; `failed` is what did not work."""
     try:
         yield
@@ -96,7 +96,7 @@ def _java_has_ended() -> bool:
 
 
 @contextmanager
-def even_if_gone() -> Iterator[None]:
+def ignore_dead_jvm() -> Iterator[None]:
     """Within it, what cannot be cleared away because Java is gone is left alone."""
     if not isinstance(sys.exc_info()[1], Exception | NoneType):
         _forget_call()
@@ -117,5 +117,5 @@ def _forget_call() -> None:
 
 def close(spark: Any) -> None:
     """Ends a session, if it has not ended by itself."""
-    with even_if_gone():
+    with ignore_dead_jvm():
         spark.stop()

@@ -44,10 +44,10 @@ from headgate.runtime.output import (
     output_places,
     safe_name,
 )
-from headgate.runtime.owner import MARK, is_bare, mark, owner_of
+from headgate.runtime.ownership import MARK, is_bare, mark, owner_of
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import Claim
-from headgate.runtime.spark.compact import decode
+from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.messages import decode_table
 from headgate.runtime.stage import Stage

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from headgate.runtime.spark.failures import even_if_gone
+from headgate.runtime.spark.failures import ignore_dead_jvm
 
 
 @dataclass
@@ -104,5 +104,5 @@ def listening(spark: SparkSession) -> Iterator[ProgressListener]:
     try:
         yield listener
     finally:
-        with even_if_gone():
+        with ignore_dead_jvm():
             spark.streams.removeListener(listener)

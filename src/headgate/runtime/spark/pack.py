@@ -14,9 +14,9 @@ from headgate.plan.catalog import StreamDef
 from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.arrival import Arrival, without_future
-from headgate.runtime.spark.compact import encode
+from headgate.runtime.spark.codec import encode
 from headgate.runtime.spark.messages import END, Message
-from headgate.runtime.spark.placing import placed
+from headgate.runtime.spark.routing import routed
 from headgate.runtime.stage import Stage
 
 NOW = "_headgate_now"
@@ -76,7 +76,7 @@ class Packer:
         predicate = self.stage.feeds[feed].predicate
         if predicate is not None:
             rows = keep_rows(rows, predicate)
-        for shards, part in placed(self.stage, feed, rows):
+        for shards, part in routed(self.stage, feed, rows):
             blob = encode(without_time(part, self.stream))
             for shard in shards:
                 blobs[shard] = blob

@@ -13,9 +13,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
 from headgate.runtime.spark.aside import Aside
-from headgate.runtime.spark.labels import shard_labels
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
+from headgate.runtime.spark.partition_keys import shard_partition_keys
 from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
 from headgate.runtime.spark.units import read_units
 from headgate.runtime.stage import Stage
@@ -91,7 +91,7 @@ def _time_mode(stage: Stage) -> str:
 
 def labels_for(spark: SparkSession, stage: Stage) -> tuple[int, ...]:
     """Labels for the number of shuffle partitions that the session has now."""
-    return shard_labels(stage.most_shards, int(spark.conf.get("spark.sql.shuffle.partitions")))
+    return shard_partition_keys(stage.most_shards, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def prepare_session(spark: SparkSession) -> None:

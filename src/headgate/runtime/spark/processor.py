@@ -78,8 +78,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         from pyspark import SparkFiles
 
         from headgate.runtime.spark.exchange import advance
+        from headgate.runtime.spark.local_state_cache import LocalStateCache
         from headgate.runtime.spark.messages import message_of
-        from headgate.runtime.spark.nearby import Nearby
         from headgate.runtime.spark.store import load, save, unpickled
 
         begun = perf_counter()
@@ -87,15 +87,15 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         shard = self.labels.index(int(key[0]))
         messages = [message_of(row) for row in rows]
         received = perf_counter()
-        nearby = Nearby(Path(SparkFiles.getRootDirectory()))
-        before = load(stage, self.store, nearby)
+        local_cache = LocalStateCache(Path(SparkFiles.getRootDirectory()))
+        before = load(stage, self.store, local_cache)
         loaded = perf_counter()
         # Batches that are replayed have the same time, so they go the same way.
         asks = stage.clock.idle_ms is not None and not stage.senders
         now = timers.getCurrentProcessingTimeInMs() if asks else None
         following, outcome = advance(stage, shard, before.state, messages, now)
         advanced = perf_counter()
-        saved = save(stage, self.store, before, following, nearby)
+        saved = save(stage, self.store, before, following, local_cache)
         times = {
             "receive": received - begun,
             "load": loaded - received,

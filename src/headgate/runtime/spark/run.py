@@ -33,7 +33,7 @@ from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.checkpoint import claim, held
 from headgate.runtime.spark.cluster import cores
 from headgate.runtime.spark.delivery import delivery
-from headgate.runtime.spark.failures import even_if_gone, in_our_words
+from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_errors
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.reading_lists import UnitLog
@@ -268,7 +268,7 @@ class _Run:
 
     def ended(self, kind: object, failure: BaseException | None, trace: object) -> None:
         """Stops the query; if the run has failed already, that is what is told of it."""
-        with nullcontext() if failure is None else even_if_gone():
+        with nullcontext() if failure is None else ignore_dead_jvm():
             self.stop()
 
     def _goes_on(self, spark: SparkSession) -> bool:
@@ -329,7 +329,7 @@ def _runs(
         place.on_batch(metrics)
         require_few(metrics, options.max_late)
 
-    with in_our_words("Spark cannot run the queries"), ExitStack() as stack:
+    with translate_spark_errors("Spark cannot run the queries"), ExitStack() as stack:
         root, output, staged = place.checkpoint, place.output, None
         if root is None:
             names = [stage.graph.query for stage in stages]
@@ -404,7 +404,7 @@ def started(writer: Any, checkpoint: str | Path | None) -> Any:
         if checkpoint is None
         else f"if the checkpoint {checkpoint} is damaged, restore it or choose another"
     )
-    with in_our_words("Spark does not start the query", remedy=damaged):
+    with translate_spark_errors("Spark does not start the query", remedy=damaged):
         return writer.start()
 
 
@@ -416,12 +416,12 @@ def query_name(stage: Stage) -> str:
 def wait(query: Any) -> None:
     """Waits for a streaming query; its failure is raised as ours if it has to do with the user."""
     try:
-        with in_our_words("Spark stopped the query"):
+        with translate_spark_errors("Spark stopped the query"):
             query.awaitTermination()
     except HeadgateError:
         raise
     except BaseException:
-        with even_if_gone():
+        with ignore_dead_jvm():
             query.stop()
         raise
 
@@ -438,7 +438,7 @@ class partitions:  # noqa: N801 - reads as a clause of `with`
         pipeline.prepare_session(self._spark)
 
     def __exit__(self, *failure: object) -> None:
-        with even_if_gone():
+        with ignore_dead_jvm():
             self._spark.conf.set("spark.sql.shuffle.partitions", self._before)
 
 

@@ -18,8 +18,8 @@ from uuid import uuid4
 
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.shard import ShardState
-from headgate.runtime.spark.compact import decode, encode
-from headgate.runtime.spark.nearby import Nearby
+from headgate.runtime.spark.codec import decode, encode
+from headgate.runtime.spark.local_state_cache import LocalStateCache
 from headgate.runtime.stage import FORMAT, Stage
 
 _MOST_CACHED = 64
@@ -66,7 +66,7 @@ class Saved:
     bytes: int
 
 
-def load(stage: Stage, store: DurableMap, nearby: Nearby | None = None) -> Loaded:
+def load(stage: Stage, store: DurableMap, local_cache: LocalStateCache | None = None) -> Loaded:
     """A shard's state, from this worker or this machine if it is the same there."""
     text = store.facts()
     if text is None:
@@ -77,7 +77,7 @@ def load(stage: Stage, store: DurableMap, nearby: Nearby | None = None) -> Loade
     if lineage in _CACHE and _CACHE[lineage][0] == token:
         _, state, names = _CACHE[lineage]
         return Loaded(state, lineage, names, token)
-    chunks = None if nearby is None else nearby.find(lineage, token)
+    chunks = None if local_cache is None else local_cache.find(lineage, token)
     if chunks is not None and len(chunks) == facts["chunks"]:
         return _restored(stage, facts, chunks, "machine")
     chunks = dict(store.chunks())
@@ -88,8 +88,8 @@ def load(stage: Stage, store: DurableMap, nearby: Nearby | None = None) -> Loade
             f"{'missing' if missing > 0 else 'too many'} in the checkpoint",
             remedy="restore the checkpoint from a copy, or start again with a new one",
         )
-    if nearby is not None:
-        nearby.keep(lineage, token, chunks, chunks, None)
+    if local_cache is not None:
+        local_cache.keep(lineage, token, chunks, chunks, None)
     return _restored(stage, facts, chunks, "store")
 
 
@@ -102,7 +102,11 @@ def _restored(
 
 
 def save(
-    stage: Stage, store: DurableMap, before: Loaded, state: ShardState, nearby: Nearby | None = None
+    stage: Stage,
+    store: DurableMap,
+    before: Loaded,
+    state: ShardState,
+    local_cache: LocalStateCache | None = None,
 ) -> Saved:
     """Puts what changed into the store, and the state where it is quickly found."""
     chunks = state.chunks()
@@ -122,8 +126,8 @@ def save(
     }
     store.put_facts(json.dumps(facts))
     # Last of all: a state is known here only when the store has all of it.
-    if nearby is not None:
-        nearby.keep(before.lineage, token, chunks, added, before.token)
+    if local_cache is not None:
+        local_cache.keep(before.lineage, token, chunks, added, before.token)
     _CACHE[before.lineage] = (token, state, frozenset(chunks))
     _CACHE.move_to_end(before.lineage)
     while len(_CACHE) > _MOST_CACHED:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import SetupError
-from headgate.runtime.spark.failures import in_our_words
+from headgate.runtime.spark.failures import translate_spark_errors
 
 _NEEDED = ("headgate", "polars", "pyarrow")
 
@@ -37,7 +37,7 @@ def prepare_workers(spark: SparkSession) -> None:
 
         return (name for name in names if find_spec(name) is None)
 
-    with in_our_words(f"Spark's workers cannot run {context.pythonExec}", remedy=remedy):
+    with translate_spark_errors(f"Spark's workers cannot run {context.pythonExec}", remedy=remedy):
         lacking = context.parallelize([0], 1).mapPartitions(missing).collect()
     if lacking:
         raise SetupError(

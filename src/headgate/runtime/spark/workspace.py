@@ -13,7 +13,7 @@ from headgate.model.errors import InputError, NameResolutionError, UnsupportedEr
 from headgate.physical.program import CompiledQuery
 from headgate.plan.catalog import Catalog, TableDef
 from headgate.plan.nodes import StreamScan
-from headgate.runtime.given import given_stream
+from headgate.runtime.in_memory import in_memory_stream
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, changes_of
 from headgate.runtime.spark import pipeline
@@ -45,7 +45,7 @@ class SparkWorkspace:
         """The catalog with the stream in it, declared by the DataFrame's columns if need be."""
         what = f"the DataFrame for stream {name}"
         _require_streaming(data, what)
-        catalog, found = given_stream(
+        catalog, found = in_memory_stream(
             catalog, name, lambda: frame_columns(data, what), time=time, slack=slack
         )
         require_columns(data, found, what)

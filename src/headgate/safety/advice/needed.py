@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from headgate.plan.nodes import Emit, Join
 from headgate.plan.patterns import label
 from headgate.safety.advice.edit import Edit
-from headgate.safety.punctuation.query import Scheme
-from headgate.safety.purging import JoinStudy
+from headgate.safety.reasons.purge_analysis import PurgeAnalysis
+from headgate.safety.theory.punctuation.query import Scheme
 
 
 def needed_promises(plan: Emit, offered: Sequence[Edit]) -> tuple[Edit, ...] | None:
@@ -22,15 +22,17 @@ def needed_promises(plan: Emit, offered: Sequence[Edit]) -> tuple[Edit, ...] | N
     None if there is none, or if the plan has no join.
     """
     edges = label(plan)
-    studies = [JoinStudy(node, edges) for node in plan.walk() if isinstance(node, Join)]
-    if not studies:
+    analyses = [PurgeAnalysis(node, edges) for node in plan.walk() if isinstance(node, Join)]
+    if not analyses:
         return None
-    schemes = [{edit: _schemes(study, edit) for edit in offered} for study in studies]
+    schemes = [{edit: _schemes(analysis, edit) for edit in offered} for analysis in analyses]
 
     def enough(edits: Sequence[Edit]) -> bool:
         return all(
-            study.suffices([*study.query.schemes, *(scheme for edit in edits for scheme in known[edit])])
-            for study, known in zip(studies, schemes, strict=True)
+            analysis.suffices(
+                [*analysis.query.schemes, *(scheme for edit in edits for scheme in known[edit])]
+            )
+            for analysis, known in zip(analyses, schemes, strict=True)
         )
 
     if not enough(offered):
@@ -43,13 +45,13 @@ def needed_promises(plan: Emit, offered: Sequence[Edit]) -> tuple[Edit, ...] | N
     return tuple(kept)
 
 
-def _schemes(study: JoinStudy, edit: Edit) -> list[Scheme]:
+def _schemes(analysis: PurgeAnalysis, edit: Edit) -> list[Scheme]:
     """What a promise would close on the inputs of a join."""
     found = []
-    for number, behind in enumerate(study.lineages):
+    for number, behind in enumerate(analysis.lineages):
         if behind is not None and behind.scan.stream.name.casefold() == edit.target:
             names = [
-                next((n for n, c in behind.columns.items() if c == column and n in study.joined), None)
+                next((n for n, c in behind.columns.items() if c == column and n in analysis.joined), None)
                 for column in edit.columns
             ]
             known = frozenset(name for name in names if name is not None)

@@ -1,0 +1,1 @@
+"""DISTINCT and EXCEPT: values, and how many copies of each are there."""

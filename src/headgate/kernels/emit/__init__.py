@@ -1,0 +1,1 @@
+"""From relations back to streams: ISTREAM, DSTREAM, RSTREAM and WSTREAM."""

@@ -1,0 +1,1 @@
+"""Joins of any number of inputs, with tables, and EXISTS and NOT EXISTS; what each may purge."""

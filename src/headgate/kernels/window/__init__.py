@@ -1,0 +1,1 @@
+"""Windows: from streams to relations, by time and by number of rows."""

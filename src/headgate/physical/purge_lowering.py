@@ -1,0 +1,84 @@
+"""Purge lowering: what safety says of purges and closings, as kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from headgate.kernels import filter as filtering
+from headgate.kernels import project as projecting
+from headgate.kernels.expressions import polars_type
+from headgate.kernels.join import purge as join_purge
+from headgate.kernels.kernel import Kernel
+from headgate.kernels.punctuation import age, clusters, order
+from headgate.kernels.window import time_window as windowing
+from headgate.model.scalar import Scalar
+from headgate.plan.nodes import Node
+from headgate.safety.reasons.purge_analysis import AGED, LIFESPAN, Closing, JoinPurge
+
+NO_PURGE = join_purge.Purge((), (), (), LIFESPAN)
+"""Nothing is forgotten by promises."""
+
+
+def purge_of(inputs: Sequence[Node], found: JoinPurge) -> join_purge.Purge:
+    """How an operator over some inputs forgets the rows that their promises let go."""
+    return join_purge.Purge(
+        tuple(
+            join_purge.ClosingInput(
+                each.member,
+                {name: _type(inputs[each.member], name) for name in each.columns},
+                each.below,
+            )
+            for each in found.closings
+        ),
+        tuple(
+            join_purge.Chain(
+                chain.member,
+                tuple(
+                    join_purge.ChainStep(step.closing, tuple(name for _, name in step.values), step.aged)
+                    for step in chain.steps
+                ),
+                chain.closes_all,
+            )
+            for chain in found.chains.values()
+        ),
+        tuple(join_purge.PunctuationPurge(each.partners, each.by) for each in found.punctuation_purges),
+        LIFESPAN,
+    )
+
+
+def _type(node: Node, name: str) -> pl.DataType:
+    return pl.Int64() if name == AGED else polars_type(node.type_of(name))
+
+
+def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
+    """The kernels that make of a stream's rows, one after the other, the values that it closes.
+
+    They come out under the names that the reader knows.
+    """
+    scan, promise = closing.scan, closing.promise
+    names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
+    schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
+    if promise.cause == "reference":
+        assert promise.within is not None
+        yield age.AgePunctuator(AGED, promise.within)
+    else:
+        if promise.when is not None:
+            yield filtering.Filter(promise.when.rename(names))
+        outputs = tuple(
+            (mine, Scalar.column(names[theirs], scan.type_of(names[theirs])))
+            for mine, theirs in zip(closing.columns, closing.sources, strict=True)
+        )
+        yield projecting.Project(outputs)
+        schema = {name: polars_type(scalar.type) for name, scalar in outputs}
+        if promise.ordered:
+            assert promise.within is not None
+            (name,) = schema
+            yield order.OrderPunctuator(name, schema[name], promise.within)
+        elif promise.within is not None:
+            yield clusters.ClusterPunctuator(schema, promise.within)
+    if closing.slide is not None:
+        # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
+        yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")

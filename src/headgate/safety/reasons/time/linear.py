@@ -1,0 +1,299 @@
+"""Linear: expressions over time as a sum of instants and an error that has bounds.
+
+| expression | microseconds × its value |
+|---|---|
+| `b.ts - INTERVAL 1 HOUR` | b.ts − 1 hour |
+| `date_trunc('hour', a.ts)` | a.ts − something from 0 to 1 hour less a microsecond |
+| `unix_timestamp(a.ts) DIV 300` | a.ts, give or take 5 minutes and a second; one of its units is 5 minutes long |
+
+Sound for any value: `scale` × value = the sum of `terms` + an error between `low` and `high`. What is not understood
+has no linear form, and nothing is concluded from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from headgate.model.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, UNITS, WEEK
+from headgate.safety.reasons.constants import constant
+
+_TRUNCATED = {
+    "MICROSECOND": MICROSECOND,
+    "MILLISECOND": MILLISECOND,
+    "SECOND": SECOND,
+    "MINUTE": MINUTE,
+    "HOUR": HOUR,
+    "DAY": DAY,
+    "DD": DAY,
+    "WEEK": WEEK,
+    "MONTH": 31 * DAY,
+    "MON": 31 * DAY,
+    "MM": 31 * DAY,
+    "QUARTER": 92 * DAY,
+    "YEAR": 366 * DAY,
+    "YYYY": 366 * DAY,
+    "YY": 366 * DAY,
+}
+"""The longest that a unit can be."""
+
+_YEAR = Fraction(146_097 * DAY, 400)
+"""The mean length of a year: 400 years have 146,097 days, and then the calendar repeats."""
+_YEAR_ERROR = 3 * DAY
+"""A year begins no farther than that from where years of mean length would have it begin."""
+_YEAR_OF_EPOCH = 1970
+
+_WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_INSTANTS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
+
+_FLOORED: Mapping[type[exp.Expr], int] = {
+    exp.StrToUnix: SECOND,
+    exp.UnixSeconds: SECOND,
+    exp.UnixMillis: MILLISECOND,
+    exp.UnixMicros: MICROSECOND,
+}
+"""Functions that count units since the epoch."""
+
+_ROUNDING = 4_096
+"""Microseconds by which an operation on DOUBLEs can move any instant: a DOUBLE has 53 bits, an instant 63."""
+_FARTHEST = 2**63
+"""An error, a constant added to an instant among them, that is larger would be rounded more coarsely."""
+_LEAST_SCALE, _GREATEST_SCALE = Fraction(1, 2**60), Fraction(2**80)
+"""Beyond them a DOUBLE could overflow, or have fewer bits."""
+
+
+class Kind(Enum):
+    """What a value of time is."""
+
+    INSTANT = "timestamp"
+    SPAN = "interval"
+    DATE = "date"
+    NUMBER = "number"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`scale` × value = Σ sign × column + an error from `low` to `high`, all in microseconds."""
+
+    kind: Kind
+    scale: Fraction
+    terms: Mapping[str, int] = field(default_factory=dict)
+    """By column, how often it is added; a column counts in microseconds, whatever its own unit is."""
+    low: Fraction = Fraction(0)
+    high: Fraction = Fraction(0)
+    whole: bool = True
+    """Whether the value is a whole number, with which arithmetic is exact."""
+
+    def wider(self, low: Fraction | int, high: Fraction | int) -> Linear:
+        """With an error that may be so much more."""
+        return replace(self, low=self.low + low, high=self.high + high)
+
+    def plus(self, other: Linear, sign: int = 1) -> Linear | None:
+        """The sum, or the difference for sign -1; None if their units differ."""
+        if self.scale != other.scale:
+            return None
+        terms = dict(self.terms)
+        for name, count in other.terms.items():
+            terms[name] = terms.get(name, 0) + sign * count
+        errors = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
+        kept = {name: count for name, count in terms.items() if count}
+        kind = _KINDS.get((self.kind, other.kind), self.kind)
+        if sign < 0 and self.kind is other.kind is Kind.INSTANT:
+            kind = Kind.SPAN
+        whole = self.whole and other.whole
+        found = Linear(kind, self.scale, kept, self.low + errors[0], self.high + errors[1], whole)
+        return found if whole else found.rounded()
+
+    def rounded(self) -> Linear | None:
+        """The same value where it is a DOUBLE, after an operation that rounds; None if that could move it far."""
+        far = max(abs(self.low), abs(self.high)) > _FARTHEST
+        if far or not _LEAST_SCALE <= self.scale <= _GREATEST_SCALE:
+            return None
+        return replace(self, whole=False).wider(-_ROUNDING, _ROUNDING)
+
+    def in_days(self) -> Linear | None:
+        """Instants as the dates that they are on; dates as they are."""
+        match self.kind:
+            case Kind.DATE:
+                return self
+            case Kind.INSTANT:
+                return replace(self, kind=Kind.DATE, scale=Fraction(DAY)).wider(-(DAY - 1), 0)
+        return None
+
+
+_KINDS = {(Kind.SPAN, Kind.INSTANT): Kind.INSTANT}
+"""What a sum is, where it is not of the kind of its left side."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one of a column's values is, and how many microseconds it has."""
+
+    kind: Kind
+    scale: Fraction
+    whole: bool = True
+    """Whether values are whole numbers; those of DOUBLE and DECIMAL columns need not be."""
+
+
+INSTANTS = Unit(Kind.INSTANT, Fraction(1))
+DATES = Unit(Kind.DATE, Fraction(DAY))
+
+Units = Callable[[str], Unit | None]
+"""The unit of a column that holds time; None for other columns."""
+
+
+def linear(node: exp.Expr, units: Units) -> Linear | None:
+    """The linear form of an expression over time; None if it has none."""
+    match node:
+        case exp.Paren() | exp.TimeStrToTime():
+            return linear(node.this, units)
+        case exp.Column():
+            unit = units(node.name)
+            return None if unit is None else Linear(unit.kind, unit.scale, {node.name: 1}, whole=unit.whole)
+        case exp.Interval():
+            return _interval(node)
+        case exp.Add() | exp.Sub():
+            return _sum(node, units)
+    inner = linear(node.this, units) if isinstance(node.this, exp.Expr) else None
+    if inner is None:
+        return _product(node, units) if isinstance(node, exp.Mul) else None
+    match node:
+        case exp.Mul() | exp.Div() | exp.IntDiv() | exp.Mod() if inner.kind is Kind.NUMBER:
+            return _scaled(node, inner, _number(node.expression))
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            return _truncated(node, inner)
+        case exp.Cast() if not isinstance(node, exp.TryCast):
+            return _converted(inner, node.to.this)
+    return _function(node, inner)
+
+
+def beside(value: Linear | None, node: exp.Expr) -> Linear | None:
+    """A constant number as one in the unit of what it is compared with or added to."""
+    number = _number(node)
+    if value is None or value.kind is not Kind.NUMBER or number is None:
+        return None
+    instant = number * value.scale
+    return Linear(Kind.NUMBER, value.scale, {}, instant, instant, number.denominator == 1)
+
+
+def _interval(node: exp.Interval) -> Linear | None:
+    unit = UNITS.get(node.args["unit"].name.upper().removesuffix("S"))
+    try:
+        amount = Fraction(node.this.name)
+    except ValueError:
+        return None
+    return None if unit is None else Linear(Kind.SPAN, Fraction(1), {}, amount * unit, amount * unit)
+
+
+def _number(node: exp.Expr) -> Fraction | None:
+    value = constant(node)
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return Fraction(str(value))
+    except ValueError:
+        return None
+
+
+def _sum(node: exp.Expr, units: Units) -> Linear | None:
+    left, right = linear(node.this, units), linear(node.expression, units)
+    left = left or beside(right, node.this)
+    right = right or beside(left, node.expression)
+    if left is None or right is None:
+        return None
+    return left.plus(right, -1 if isinstance(node, exp.Sub) else 1)
+
+
+def _product(node: exp.Mul, units: Units) -> Linear | None:
+    """A constant times a number."""
+    inner = linear(node.expression, units)
+    if inner is None or inner.kind is not Kind.NUMBER:
+        return None
+    return _scaled(node, inner, _number(node.this))
+
+
+def _scaled(node: exp.Expr, inner: Linear, number: Fraction | None) -> Linear | None:
+    if number is None or number <= 0:
+        return None
+    match node:
+        case exp.Mul():
+            product = replace(inner, scale=inner.scale / number)
+            return product if inner.whole and number.denominator == 1 else product.rounded()
+        case exp.Div():
+            return replace(inner, scale=inner.scale * number).rounded()
+        case exp.IntDiv():
+            # Rounded towards zero: down after the epoch, up before it.
+            unit = inner.scale * number
+            return replace(inner, scale=unit, whole=True).wider(-unit, unit)
+    # A remainder is no time any more, but it is small: x - x % 300 is a bucket of 300.
+    size = inner.scale * number
+    return Linear(Kind.NUMBER, inner.scale, {}, -size, size, inner.whole and number.denominator == 1)
+
+
+def _truncated(node: exp.Expr, inner: Linear) -> Linear | None:
+    unit = _TRUNCATED.get(node.args["unit"].name.upper())
+    if unit is None:
+        return None
+    if isinstance(node, exp.DateTrunc):
+        days = inner.in_days()
+        return None if days is None else days.wider(-unit, 0)
+    return _as_instant(inner).wider(-(unit - 1), 0) if inner.kind in (Kind.INSTANT, Kind.DATE) else None
+
+
+def _as_instant(inner: Linear) -> Linear:
+    """A date is the instant at which it begins."""
+    return replace(inner, kind=Kind.INSTANT, scale=Fraction(1))
+
+
+def _converted(inner: Linear, to: exp.DType) -> Linear | None:
+    if to == exp.DType.DATE:
+        return inner.in_days()
+    if to in _INSTANTS:
+        return _as_instant(inner) if inner.kind in (Kind.INSTANT, Kind.DATE) else None
+    if to in _WHOLE and inner.kind is Kind.INSTANT:
+        return replace(inner, kind=Kind.NUMBER, scale=Fraction(SECOND)).wider(-SECOND, SECOND)
+    if inner.kind is not Kind.NUMBER:
+        return None
+    if to in _WHOLE:
+        return inner if inner.whole else replace(inner, whole=True).wider(-inner.scale, inner.scale)
+    if to == exp.DType.DECIMAL:
+        # It may have no digits behind the point.
+        return replace(inner, whole=False).wider(-inner.scale, inner.scale)
+    return inner.rounded() if to == exp.DType.DOUBLE else None
+
+
+def _function(node: exp.Expr, inner: Linear) -> Linear | None:
+    match node:
+        case exp.StrToUnix() | exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
+            unit = _FLOORED[type(node)]
+            if inner.kind is not Kind.INSTANT:
+                return None
+            return replace(inner, kind=Kind.NUMBER, scale=Fraction(unit)).wider(-(unit - 1), 0)
+        case exp.TsOrDsToDate():
+            return inner.in_days()
+        case exp.UnixDate():
+            days = inner.in_days()
+            return None if days is None else replace(days, kind=Kind.NUMBER)
+        case exp.Year() if inner.kind in (Kind.INSTANT, Kind.DATE):
+            # Year 1970 times the length of a year is not the epoch: that is moved to it.
+            since = _YEAR * _YEAR_OF_EPOCH
+            year = replace(inner, kind=Kind.NUMBER, scale=_YEAR)
+            return year.wider(since - 366 * DAY - _YEAR_ERROR, since + _YEAR_ERROR)
+        case exp.TsOrDsAdd():
+            days, number = inner.in_days(), _number(node.expression)
+            unit_name = node.args.get("unit")
+            if days is None or number is None or (unit_name is not None and unit_name.name.upper() != "DAY"):
+                return None
+            return days.wider(number * DAY, number * DAY)
+    if inner.kind is not Kind.NUMBER or node.args.get("decimals") is not None:
+        return None
+    match node:
+        case exp.Neg():
+            return Linear(Kind.NUMBER, inner.scale).plus(inner, -1)
+        case exp.Floor() | exp.Ceil() | exp.Round():
+            return replace(inner, whole=True).wider(-inner.scale, inner.scale)
+    return None

@@ -1,0 +1,1 @@
+"""Witnesses: for a refused query, rows of its own streams that every correct algorithm has to remember."""

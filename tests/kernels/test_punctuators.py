@@ -1,0 +1,71 @@
+"""How far an ordered stream has come, and how old a row must be for a stream's rows to have followed it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.kernels.punctuation.age import AgePunctuator
+from headgate.kernels.punctuation.order import OrderPunctuator
+from headgate.model.batch import BORN, DIES, SIGN, Batch
+from headgate.model.time import NEVER, Clock
+
+Values = list[int | None]
+
+
+def batch(values: Values, start: int) -> Batch:
+    return Batch(
+        pl.DataFrame(
+            {
+                "a": pl.Series(values, dtype=pl.Int64),
+                BORN: pl.Series(range(start, start + len(values)), dtype=pl.Int64),
+                DIES: pl.Series([NEVER] * len(values), dtype=pl.Int64),
+                SIGN: pl.Series([1] * len(values), dtype=pl.Int8),
+            }
+        )
+    )
+
+
+@given(
+    values=st.lists(st.none() | st.integers(0, 50), max_size=30),
+    cuts=st.sets(st.integers(0, 30)),
+    within=st.integers(0, 5),
+)
+def test_an_order_closes_what_is_less_than_a_value_that_enough_rows_have_followed(
+    values: Values, cuts: set[int], within: int
+) -> None:
+    kernel = OrderPunctuator("a", pl.Int64(), within)
+    state = kernel.initial()
+    places = sorted({0, len(values), *(cut for cut in cuts if cut <= len(values))})
+    for before, after in pairwise(places):
+        state = kernel.restore(state.chunks())
+        clock = Clock(before - 1, after - 1, 0)
+        state, said = kernel.advance(state, [batch(values[before:after], before)], clock)
+        followed = [value for value in values[: max(0, after - within)] if value is not None]
+        assert said.frame["a"].to_list() == ([max(followed)] if followed else [])
+        assert state.rows <= within + 1
+
+
+@given(
+    count=st.integers(0, 30),
+    cuts=st.sets(st.integers(0, 30)),
+    within=st.integers(0, 5),
+)
+def test_a_row_is_aged_when_so_many_have_come_after_its_instant(
+    count: int, cuts: set[int], within: int
+) -> None:
+    kernel = AgePunctuator("aged", within)
+    state = kernel.initial()
+    places = sorted({0, count, *(cut for cut in cuts if cut <= count)})
+    for before, after in pairwise(places):
+        state = kernel.restore(state.chunks())
+        clock = Clock(before - 1, after - 1, 0)
+        state, said = kernel.advance(state, [batch([None] * (after - before), before)], clock)
+        instant = next(iter(said.frame["aged"]), -1)
+        for other in range(after):
+            followed = sum(row > other for row in range(after))
+            assert (other < instant) == (followed >= within)
+        assert state.rows <= within

@@ -1,0 +1,194 @@
+"""Grouping and aggregates: what each function needs of the join below it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.safety.memory_queries import ALL, query, random_queries
+from tests.safety.memory_synopsis import Values, representatives
+
+from headgate.safety.theory.memory.aggregates import (
+    Aggregate,
+    AggregateQuery,
+    Function,
+    extreme_failure,
+    extreme_failure_of_ordered,
+    judge_aggregate,
+)
+from headgate.safety.theory.memory.answers import Row, answer, holds
+from headgate.safety.theory.memory.buckets import Bucket, synopses
+from headgate.safety.theory.memory.closure import close
+from headgate.safety.theory.memory.domain import Code
+from headgate.safety.theory.memory.failure import Condition
+from headgate.safety.theory.memory.ordering import orderings
+from headgate.safety.theory.memory.polynomial import polynomial_failure
+from headgate.safety.theory.memory.query import Attribute, SpjQuery
+from headgate.safety.theory.memory.witness import build_witness
+
+A, B, C = Attribute("S", "A"), Attribute("S", "B"), Attribute("S", "C")
+D, E = Attribute("T", "D"), Attribute("T", "E")
+
+HOLISTIC = [Function.COUNT_DISTINCT, Function.MEDIAN, Function.QUANTILE, Function.TOP]
+ADDITIVE = [Function.SUM, Function.COUNT, Function.AVG]
+EXTREME = [Function.MIN, Function.MAX]
+
+
+def bounded(function: Function, attribute: Attribute, grouping: str, predicates: str, **more: object) -> bool:
+    source = query(grouping, predicates, distinct=False, **more)  # type: ignore[arg-type]
+    return judge_aggregate(AggregateQuery(source, (Aggregate(function, attribute),))).bounded
+
+
+@pytest.mark.parametrize("function", ADDITIVE)
+def test_sums_over_an_equality_join_of_an_interval(function: Function) -> None:
+    assert bounded(function, B, "A", "A=D, A>10, D<20")
+
+
+@pytest.mark.parametrize("function", ADDITIVE)
+def test_sums_under_an_inequality_join_need_all_rows(function: Function) -> None:
+    assert not bounded(function, B, "A", "B<D, A>10, A<20")
+
+
+@pytest.mark.parametrize("function", list(Function))
+def test_groups_must_be_finitely_many(function: Function) -> None:
+    verdict = judge_aggregate(
+        AggregateQuery(query("A", "A>10", distinct=False, streams={"S": "A B"}), (Aggregate(function, B),))
+    )
+    assert verdict.failure is not None
+    assert verdict.failure.condition is Condition.GROUPING
+
+
+@pytest.mark.parametrize("function", [*ADDITIVE, *EXTREME])
+def test_one_stream_is_aggregated_as_it_comes(function: Function) -> None:
+    assert bounded(function, B, "A", "A>10, A<20", streams={"S": "A B"})
+
+
+@pytest.mark.parametrize("function", HOLISTIC)
+def test_holistic_aggregates_need_finitely_many_values(function: Function) -> None:
+    assert not bounded(function, B, "A", "A>10, A<20", streams={"S": "A B"})
+    assert bounded(function, B, "A", "A>10, A<20, B>0, B<9", streams={"S": "A B"})
+    assert not bounded(function, B, "A", "A=D, A>10, D<20")
+    assert bounded(function, B, "A", "A=D, A>10, D<20, B>0, B<9")
+
+
+def test_counting_distinct_values_does_not_count_rows() -> None:
+    assert bounded(Function.COUNT_DISTINCT, A, "", "B<D, A>10, A<20")
+    assert not bounded(Function.MEDIAN, A, "", "B<D, A>10, A<20")
+
+
+@pytest.mark.parametrize(
+    ("predicates", "greatest", "least"),
+    [
+        ("A=D, A>10, D<20", True, True),  # no inequality
+        ("D<B", True, False),  # the greatest B is also the one that D < B needs
+        ("B<D", False, True),
+        ("D<C", False, False),  # the greatest B above D is not the B of the greatest C
+        ("C<D", False, False),
+        ("C<D, C>0, C<9, D<9", True, True),  # C is one of finitely many
+        ("C<D, B>0, B<9", True, True),  # B is
+    ],
+)
+def test_an_extreme_is_kept_only_if_joins_ask_for_the_same(
+    predicates: str, greatest: bool, least: bool
+) -> None:
+    assert bounded(Function.MAX, B, "", predicates) is greatest
+    assert bounded(Function.MIN, B, "", predicates) is least
+
+
+def test_every_aggregate_of_a_query_must_be_bounded() -> None:
+    source = query("", "D<B", distinct=False)
+    only = AggregateQuery(source, (Aggregate(Function.MAX, B),))
+    both = AggregateQuery(source, (Aggregate(Function.MAX, B), Aggregate(Function.COUNT)))
+    assert judge_aggregate(only).bounded
+    assert not judge_aggregate(both).bounded
+
+
+def test_grouping_alone_is_a_projection_without_duplicates() -> None:
+    assert judge_aggregate(AggregateQuery(query("A", "B<D, A>10, A<20", distinct=False), ())).bounded
+
+
+def extremes(
+    source: SpjQuery, attribute: Attribute, function: Function, seen: dict[str, list[Row]]
+) -> dict[Row, Code]:
+    """The MIN or MAX of every group over all rows."""
+    pairs = answer(source.projecting((*source.projection, attribute), distinct=True), seen)
+    best = max if function is Function.MAX else min
+    groups: dict[Row, list[Code]] = defaultdict(list)
+    for row in pairs:
+        groups[row[:-1]].append(row[-1])
+    return {group: best(values) for group, values in groups.items()}
+
+
+@settings(max_examples=150)
+@given(tried=random_queries(ops=ALL, joins_only=True, distinct=True), data=st.data())
+def test_the_definition_and_three_attributes_agree_on_extremes(tried: SpjQuery, data: st.DataObject) -> None:
+    closure = close(tried)
+    attribute = data.draw(st.sampled_from(tried.attributes))
+    function = data.draw(st.sampled_from(EXTREME))
+    if closure is None or polynomial_failure(tried) is not None:
+        return  # the question only arises where the join itself is bounded
+    by_definition = any(extreme_failure_of_ordered(part, attribute, function) for part in orderings(closure))
+    assert by_definition == (extreme_failure(closure, attribute, function) is not None)
+
+
+@settings(max_examples=150)
+@given(tried=random_queries(ops=ALL, joins_only=True, distinct=True), data=st.data())
+def test_a_refused_extreme_has_a_witness(tried: SpjQuery, data: st.DataObject) -> None:
+    attribute = data.draw(st.sampled_from(tried.attributes))
+    function = data.draw(st.sampled_from(EXTREME))
+    failure = judge_aggregate(AggregateQuery(tried, (Aggregate(function, attribute),))).failure
+    if failure is None or failure.condition not in (Condition.GREATEST, Condition.LEAST):
+        return
+    found = build_witness(tried, failure, 4)
+    assert found is not None
+    told = {}
+    for history in found.histories():
+        answers = []
+        for probe in found.probes:
+            seen: dict[str, list[Row]] = defaultdict(list)
+            seen[found.stream] = [found.rows[place] for place in history]
+            for stream, row in probe:
+                seen[stream].append(row)
+            answers.append(sorted(extremes(tried, attribute, function, seen).items()))
+        told[history] = repr(answers)
+    assert len(set(told.values())) == 2**4
+
+
+@settings(max_examples=150)
+@given(tried=random_queries(ops=ALL, joins_only=True, distinct=True, max_attributes=4), data=st.data())
+def test_an_admitted_extreme_is_computed_from_synopses(tried: SpjQuery, data: st.DataObject) -> None:
+    """The aggregated attribute is cut too; a bucket that no join refines keeps the row with its extreme."""
+    attribute = data.draw(st.sampled_from(tried.attributes))
+    function = data.draw(st.sampled_from(EXTREME))
+    if (
+        close(tried) is None
+        or not judge_aggregate(AggregateQuery(tried, (Aggregate(function, attribute),))).bounded
+    ):
+        return
+    best = max if function is Function.MAX else min
+    kept_by = synopses(tried.projecting((attribute,), distinct=True))
+    memory: dict[str, dict[Bucket, list[Values]]] = {s.occurrence: {} for s in tried.streams}
+    seen: dict[str, list[Row]] = defaultdict(list)
+    for _ in range(data.draw(st.integers(0, 10))):
+        schema = data.draw(st.sampled_from(tried.streams))
+        row = tuple(data.draw(st.integers(-2, 7)) for _ in schema.attributes)
+        seen[schema.stream].append(row)
+        values = dict(zip(schema.elements, row, strict=True))
+        synopsis = next(s for s in kept_by if s.occurrence == schema.occurrence)
+        if all(holds(predicate, values) for predicate in synopsis.filters):
+            bucket = synopsis.bucket(values)
+            rows = [*memory[schema.occurrence].get(bucket, []), values]
+            keep = synopsis.keep(bucket)
+            if keep.greatest or keep.least or attribute.stream != schema.occurrence:
+                memory[schema.occurrence][bucket] = representatives(rows, keep)
+            else:
+                memory[schema.occurrence][bucket] = [best(rows, key=lambda kept: kept[attribute])]
+        stored: dict[str, list[Row]] = {
+            s.stream: [
+                tuple(kept[a] for a in s.elements) for rows in memory[s.occurrence].values() for kept in rows
+            ]
+            for s in tried.streams
+        }
+        assert extremes(tried, attribute, function, stored) == extremes(tried, attribute, function, seen)
