@@ -14,11 +14,11 @@ from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
 from headgate.runtime.local.engine import LocalRun
 from headgate.runtime.promise_checker import PromiseChecker
-from headgate.safety.promise import Promise
+from headgate.safety.promise import Promise, PromiseKind
 from headgate.session import Session
 
-LAST = Promise("s", ("a",), Scalar.column("last", types.BOOLEAN), "punctuation")
-KEY = Promise("s", ("a", "b"), None, "key")
+LAST = Promise("s", ("a",), Scalar.column("last", types.BOOLEAN), PromiseKind.PUNCTUATION)
+KEY = Promise("s", ("a", "b"), None, PromiseKind.KEY)
 
 
 def broken(
@@ -67,7 +67,7 @@ def test_broken_is_what_has_an_earlier_closing_row(rows: list[tuple[int, int, bo
         assert broken(LAST, list(rows), step=step) == expected
 
 
-CLUSTERED = Promise("s", ("a",), None, "constraint", 2)
+CLUSTERED = Promise("s", ("a",), None, PromiseKind.CLUSTER, 2)
 
 
 def test_a_clustered_value_does_not_come_back() -> None:
@@ -87,7 +87,7 @@ def test_broken_is_what_comes_back_after_too_many_others(
             expected.append(place)
         if value is not None:
             last[value] = place
-    promise = Promise("s", ("a",), None, "constraint", within)
+    promise = Promise("s", ("a",), None, PromiseKind.CLUSTER, within)
     assert broken(promise, [(value, 0, False) for value in values], step=step) == expected
 
 
@@ -166,5 +166,5 @@ def test_a_row_out_of_order_is_one_that_is_less_than_a_row_too_long_ago(
         if value is not None
         and any(other is not None and other > value for other, _, _ in rows[: max(0, place - within)])
     ]
-    order = Promise("s", ("a",), None, "constraint", within, ordered=True)
+    order = Promise("s", ("a",), None, PromiseKind.ORDER, within)
     assert broken(order, rows, step=step) == expected

@@ -31,7 +31,7 @@ from headgate.safety.advice.data_checks import disordered, failing, missing, reo
 from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply
 from headgate.safety.advice.promises import promise_edits
 from headgate.safety.advice.tables import table_edits
-from headgate.safety.promise import Promise, not_null
+from headgate.safety.promise import Promise, PromiseKind, not_null
 from headgate.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -294,14 +294,14 @@ def test_a_check_finds_what_breaks_the_promise(values: list[tuple[int | None, bo
     last = Scalar(exp.column("last"), pa.bool_())
     bound = exp.Between(this=exp.column("k"), low=exp.Literal.number(1), high=exp.Literal.number(2))
     pairs = [
-        (Promise("s", ("k",), None, "key"), [repeated(stream, ["k"])]),
-        (Promise("s", ("k",), last, "punctuation"), list(reopened(stream, ["k"], "last"))),
+        (Promise("s", ("k",), None, PromiseKind.KEY), [repeated(stream, ["k"])]),
+        (Promise("s", ("k",), last, PromiseKind.PUNCTUATION), list(reopened(stream, ["k"], "last"))),
         (
-            Promise("s", ("k",), None, "constraint", within, ordered=True),
+            Promise("s", ("k",), None, PromiseKind.ORDER, within),
             list(disordered(stream, "k", within)),
         ),
         (not_null(stream, ["k"]), [missing(stream, ["k"])]),
-        (Promise("s", (), Scalar(bound, pa.bool_()), "check"), [failing(stream, bound)]),
+        (Promise("s", (), Scalar(bound, pa.bool_()), PromiseKind.CHECK), [failing(stream, bound)]),
     ]
     with duckdb.connect() as connection:
         connection.register("s", rows.to_arrow())

@@ -16,9 +16,9 @@ from tests.safety.growth import ROWS, keeps
 from headgate.kernels.expressions import compile_scalar
 from headgate.model.time import DAY, HOUR, MINUTE, SECOND
 from headgate.plan.nodes import Project
+from headgate.safety.cause import Cause
 from headgate.safety.reasons.time.differences import close
 from headgate.safety.reasons.time.linear import INSTANTS, linear
-from headgate.safety.verdict import Cause
 from headgate.session import Query, Session
 
 STREAMS = """

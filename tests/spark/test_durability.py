@@ -20,7 +20,7 @@ from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
 from headgate.runtime.spark.units import Slice, Unit, batches_of
 from headgate.runtime.stage import ClockOptions
-from headgate.safety.promise import Promise
+from headgate.safety.promise import Promise, PromiseKind
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
@@ -192,7 +192,7 @@ def test_rows_that_fail_a_check_that_is_relied_on_are_late() -> None:
     """
     stage = stage_of(text, "q", {}, shards=2)
     stream = stage.streams[0]
-    promise = Promise("s", (), stream.checks[0], "check")
+    promise = Promise("s", (), stream.checks[0], PromiseKind.CHECK)
     cluster = Cluster(replace(stage, graph=replace(stage.graph, promises=(promise,))))
     cluster.batch({"s": [rows((1, 7), (2, 80), (3, 9))]})
     cluster.end()

@@ -40,7 +40,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.patterns import Edges, Pattern
-from headgate.safety.promise import Promise
+from headgate.safety.promise import Promise, PromiseKind
 
 _MOST_ATTRIBUTES = 64
 _MOST_USED = 4
@@ -99,7 +99,7 @@ def route(
     leaves = leaves_of(roots, entering)
     moving = {number: node for number, node in enumerate(leaves) if not isinstance(node, TableScan)}
     alone = Routes((1,), dict.fromkeys(moving, ((),)))
-    promises = [each for each in promises if each.cause != "check"]
+    promises = [each for each in promises if each.kind is not PromiseKind.CHECK]
     if shards <= 1 or not moving or any(each.within is not None for each in promises):
         return alone
     columns: dict[int, tuple[tuple[str, ...], ...]] = {}

@@ -16,6 +16,7 @@ from headgate.kernels.punctuation import age, clusters, order
 from headgate.kernels.window import time_window as windowing
 from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Node
+from headgate.safety.promise import PromiseKind
 from headgate.safety.reasons.purge_analysis import AGED, LIFESPAN, Closing, JoinPurge
 
 NO_PURGE = join_purge.Purge((), (), (), LIFESPAN)
@@ -61,7 +62,7 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
     scan, promise = closing.scan, closing.promise
     names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
     schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
-    if promise.cause == "reference":
+    if promise.kind is PromiseKind.REFERENCE:
         assert promise.within is not None
         yield age.AgePunctuator(AGED, promise.within)
     else:
@@ -73,11 +74,12 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
         )
         yield projecting.Project(outputs)
         schema = {name: polars_type(scalar.type) for name, scalar in outputs}
-        if promise.ordered:
+        if promise.kind is PromiseKind.ORDER:
             assert promise.within is not None
             (name,) = schema
             yield order.OrderPunctuator(name, schema[name], promise.within)
-        elif promise.within is not None:
+        elif promise.kind is PromiseKind.CLUSTER:
+            assert promise.within is not None
             yield clusters.ClusterPunctuator(schema, promise.within)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import polars as pl
 
 from headgate.kernels.expressions import compile_scalar
 from headgate.kernels.punctuation.clusters import closing_positions
 from headgate.kernels.punctuation.order import settle
-from headgate.safety.promise import Promise
+from headgate.safety.promise import Promise, PromiseKind
 
 MEMORY = 65_536
 
@@ -55,17 +56,21 @@ class PromiseChecker:
             return rows, rows.clear()
         broken = pl.Series([False]).new_from_index(0, rows.height)
         for promise, state in zip(self.promises, self.states, strict=True):
-            if promise.cause == "check":
-                broken |= _fails(promise, rows)
-            elif promise.cause == "reference":
-                # It is about rows of another stream: what comes too late there cannot be told here.
-                continue
-            elif promise.ordered:
-                broken |= _disordered(promise, state, rows)
-            elif promise.within is not None:
-                broken |= self._scattered(promise, promise.within, state, rows)
-            else:
-                broken |= self._breaks(promise, state, rows)
+            match promise.kind:
+                case PromiseKind.CHECK:
+                    broken |= _fails(promise, rows)
+                case PromiseKind.REFERENCE:
+                    # It is about rows of another stream: what comes too late there cannot be told here.
+                    pass
+                case PromiseKind.ORDER:
+                    broken |= _disordered(promise, state, rows)
+                case PromiseKind.CLUSTER:
+                    assert promise.within is not None
+                    broken |= self._scattered(promise, promise.within, state, rows)
+                case PromiseKind.KEY | PromiseKind.PUNCTUATION:
+                    broken |= self._breaks(promise, state, rows)
+                case _:
+                    assert_never(promise.kind)
         return (rows.filter(~broken), rows.filter(broken)) if broken.any() else (rows, rows.clear())
 
     def _breaks(self, promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:

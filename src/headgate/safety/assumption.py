@@ -8,8 +8,9 @@ the metric in which that shows while the query runs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
-from headgate.safety.promise import Promise
+from headgate.safety.promise import Promise, PromiseKind
 
 STATE_ROWS = "state_rows"
 """Of the operator, in `metrics.json` under `operators`."""
@@ -34,22 +35,26 @@ class Assumption:
 def closes_values(name: str, promise: Promise) -> Assumption:
     """That what a promise of `name` says goes on being said, so that values do not stay open."""
     columns = ", ".join(promise.columns)
-    match promise.cause:
-        case "key":
+    match promise.kind:
+        case PromiseKind.KEY:
             sentence = f"for every value of {columns} that others bring, {name} brings its row"
             otherwise = f"what waits for a row of {name} that never comes stays"
-        case "reference":
+        case PromiseKind.REFERENCE:
             sentence = f"rows of {name} keep coming"
             otherwise = f"what counts rows of {name} until a partner is overdue stays"
-        case "constraint" if promise.ordered:
+        case PromiseKind.ORDER:
             sentence = f"{columns} of {name} goes on rising"
             otherwise = f"while {name} stays at one value or brings no rows, nothing is dropped"
-        case "constraint":
+        case PromiseKind.CLUSTER:
             sentence = f"{columns} of {name} goes on to other values"
             otherwise = f"while {name} stays at one value or brings no rows, nothing is dropped"
-        case _:
+        case PromiseKind.PUNCTUATION:
             sentence = f"{name} closes every value of {columns} sooner or later"
             otherwise = "what waits for a value that is never closed stays"
+        case PromiseKind.CHECK:
+            raise ValueError("a CHECK closes no values")
+        case _:
+            assert_never(promise.kind)
     return Assumption(sentence, otherwise, STATE_ROWS)
 
 

@@ -26,12 +26,12 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption, few_values_come, table_stays_small
+from headgate.safety.cause import Cause
 from headgate.safety.lineage import shown_name
 from headgate.safety.reasons.existence_closing import ExistencePurge
 from headgate.safety.reasons.purge_analysis import JoinPurge
 from headgate.safety.reasons.time.retention import Retention, meet_in_time
 from headgate.safety.reasons.value_limit import ValueLimit, value_limit
-from headgate.safety.verdict import Cause
 
 
 @dataclass(frozen=True)

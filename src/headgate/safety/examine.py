@@ -25,6 +25,7 @@ from headgate.plan.patterns import Edges, Pattern, asks_once, label
 from headgate.safety.advice.rstream_repeats import rstream_repeats
 from headgate.safety.assumption import FEW, Assumption, all_streams_go_on, few_values_come
 from headgate.safety.boundedness import EdgeBounds, Retained, measure
+from headgate.safety.cause import Cause
 from headgate.safety.edge_state import edge_state, stream_of
 from headgate.safety.reasons.deaths import announces_deaths, is_aggregate
 from headgate.safety.reasons.existence_closing import ExistencePurge, close_existence
@@ -35,7 +36,7 @@ from headgate.safety.reasons.purge_analysis import JoinPurge, analyze_purge
 from headgate.safety.reasons.time.retention import Retention, retentions
 from headgate.safety.reasons.value_limit import value_limit
 from headgate.safety.state_plan import StatePlan
-from headgate.safety.verdict import Cause, StateVerdict, Verdict
+from headgate.safety.verdict import StateVerdict, Verdict
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,7 @@ class _Judge:
             elif number in retained:
                 yield self._timed("join", member, retained[number])
             elif chain is not None:
-                cause = Cause(chain.cause)
-                yield StateVerdict("join", stream_of(member), cause, chain.reason, chain.assumes)
+                yield StateVerdict("join", stream_of(member), chain.cause, chain.reason, chain.assumes)
             else:
                 reasons = [self.edge_bounds[member].reason, purge.stuck.get(number, ""), failure]
                 said = "; ".join(reason for reason in reasons if reason)
@@ -164,7 +164,7 @@ class _Judge:
                 yield edge_state(self.edge_bounds, self.state_plan, name, side)
             elif number in chains:
                 chain = chains[number]
-                yield StateVerdict(name, stream_of(side), Cause(chain.cause), chain.reason, chain.assumes)
+                yield StateVerdict(name, stream_of(side), chain.cause, chain.reason, chain.assumes)
             else:
                 said = "; ".join(
                     part for part in (self.edge_bounds[side].reason, stuck.get(number, "")) if part
@@ -232,8 +232,8 @@ class _Judge:
             if closing is None:
                 yield edge_state(self.edge_bounds, self.state_plan, "negation", each)
             else:
-                cause = Cause(closing.cause)
-                yield StateVerdict("negation", stream_of(each), cause, closing.reason, closing.assumes)
+                reason, assumes = closing.reason, closing.assumes
+                yield StateVerdict("negation", stream_of(each), closing.cause, reason, assumes)
 
     def _keeps_answer(self, node: Emit) -> bool:
         """Whether the rows of an answer are remembered: all of them, or those whose death was announced."""
@@ -272,7 +272,7 @@ def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVe
     for rule in purge.punctuation_purges:
         closing = purge.closings[rule.closing]
         name = stream_of(inputs[closing.member])
-        cause = Cause.CONSTRAINT if closing.below else Cause(closing.promise.cause)
+        cause = Cause.CONSTRAINT if closing.below else closing.promise.cause
         yield StateVerdict("punctuations", name, cause, rule.reason, rule.assumes)
 
 

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
 
 import pyarrow as pa
 from sqlglot import exp
@@ -31,38 +33,57 @@ from sqlglot import exp
 from headgate.model import types
 from headgate.model.scalar import Scalar, column, conjunction
 from headgate.plan.catalog import AUTO, References, StreamDef
+from headgate.safety.cause import Cause
+
+
+class PromiseKind(StrEnum):
+    """Which clause of a declaration a promise comes from."""
+
+    KEY = "KEY"
+    PUNCTUATION = "PUNCTUATED BY"
+    ORDER = "ORDERED BY"
+    CLUSTER = "CLUSTERED BY"
+    REFERENCE = "FOREIGN KEY"
+    CHECK = "CHECK"
+
+    @property
+    def cause(self) -> Cause:
+        """What a state is bounded by that it bounds."""
+        match self:
+            case PromiseKind.KEY:
+                return Cause.KEY
+            case PromiseKind.PUNCTUATION:
+                return Cause.PUNCTUATION
+            case PromiseKind.ORDER | PromiseKind.CLUSTER | PromiseKind.REFERENCE:
+                return Cause.CONSTRAINT
+            case PromiseKind.CHECK:
+                return Cause.VALUES
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True)
 class Promise:
     """No later row of `stream` has the values that a row with `when` (every row if None) has in `columns`.
 
-    With `within`, only after so many rows with other values. Without columns, a CHECK: no row fails `when`.
+    With `within`, only after so many rows with other values; of an ORDER, all lesser values are closed then. Without
+    columns, a CHECK: no row fails `when`.
     """
 
     stream: str
     columns: tuple[str, ...]
     when: Scalar | None
-    cause: str
-    """punctuation, key, constraint, reference or check."""
+    kind: PromiseKind
     within: int | None = None
-    ordered: bool = False
-    """Closed are all values less than one of a row that so many others have followed."""
+
+    @property
+    def cause(self) -> Cause:
+        """What a state is bounded by that it bounds."""
+        return self.kind.cause
 
     def __str__(self) -> str:
-        names = ", ".join(self.columns)
-        match self.cause:
-            case "key":
-                return f"KEY ({names})"
-            case "constraint" if self.ordered:
-                return f"ORDERED BY ({names}) WITHIN {self.within} ROWS"
-            case "reference":
-                return f"FOREIGN KEY WITHIN {self.within} ROWS"
-            case "constraint":
-                return f"CLUSTERED BY ({names}) WITHIN {self.within} ROWS"
-            case "check":
-                return "CHECK"
-        return f"PUNCTUATED BY ({names})"
+        columns = f" ({', '.join(self.columns)})" if self.columns else ""
+        return f"{self.kind}{columns}" + ("" if self.within is None else f" WITHIN {self.within} ROWS")
 
 
 def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
@@ -70,18 +91,19 @@ def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
 
     Columns of floating-point numbers are left out: equality of such values is not what a promise rests on.
     """
-    offered = [Promise(stream.name, key, None, "key") for key in stream.keys]
+    offered = [Promise(stream.name, key, None, PromiseKind.KEY) for key in stream.keys]
     offered += [
-        Promise(stream.name, scheme.columns, scheme.when, "punctuation") for scheme in stream.punctuations
+        Promise(stream.name, scheme.columns, scheme.when, PromiseKind.PUNCTUATION)
+        for scheme in stream.punctuations
     ]
     # Rows that are in order of several columns are in order of the first of them.
     offered += [
-        Promise(stream.name, each.columns[:1], None, "constraint", each.within, ordered=True)
+        Promise(stream.name, each.columns[:1], None, PromiseKind.ORDER, each.within)
         for each in stream.ordered
         if each.within != AUTO
     ]
     offered += [
-        Promise(stream.name, each.columns, None, "constraint", each.within)
+        Promise(stream.name, each.columns, None, PromiseKind.CLUSTER, each.within)
         for each in stream.clustered
         if each.within != AUTO
     ]
@@ -121,7 +143,7 @@ def closes_within(stream: StreamDef, columns: Iterable[str]) -> bool:
 
 def checks_of(stream: StreamDef) -> tuple[Promise, ...]:
     """The CHECKs of a stream."""
-    return tuple(Promise(stream.name, (), check, "check") for check in stream.checks)
+    return tuple(Promise(stream.name, (), check, PromiseKind.CHECK) for check in stream.checks)
 
 
 def not_null(stream: StreamDef, columns: Iterable[str]) -> Promise:
@@ -130,7 +152,7 @@ def not_null(stream: StreamDef, columns: Iterable[str]) -> Promise:
         Scalar(exp.Not(this=exp.Is(this=column(name), expression=exp.Null())), types.BOOLEAN)
         for name in columns
     ]
-    return Promise(stream.name, (), conjunction(parts), "check")
+    return Promise(stream.name, (), conjunction(parts), PromiseKind.CHECK)
 
 
 def unused_constraints(stream: StreamDef) -> tuple[str, ...]:

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Literal
 
 from headgate.safety.advice.edit import Fix
 from headgate.safety.assumption import Assumption
+from headgate.safety.cause import Cause
 
 Kind = Literal["bounded", "conditional", "refused"]
-
-
-class Cause(StrEnum):
-    """What bounds a state."""
-
-    WINDOW = "window"
-    """Rows leave by themselves: after a time, or when newer ones have come."""
-    TIME = "time"
-    """Event time moves on: no partner, or no row of the group, can come any more."""
-    VALUES = "values"
-    """Finitely many values are possible."""
-    PUNCTUATION = "punctuation"
-    KEY = "key"
-    CONSTRAINT = "constraint"
-    FINITE = "finite"
-    """A table is as large as it is."""
-    NONE = "none"
-    """Nothing does."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import polars as pl
 
 from headgate.plan.catalog import AUTO, References, StreamDef
 from headgate.runtime.promise_checker import PromiseChecker
-from headgate.safety.promise import Promise, checks_of
+from headgate.safety.promise import Promise, PromiseKind, checks_of
 
 PLACE = "_place"
 """The column with a row's place in the order of arrival over all streams."""
@@ -51,18 +51,22 @@ def _promises(
 ) -> Iterator[tuple[str, Promise, pl.DataFrame]]:
     """The promises of a stream about its own rows: as declared, as told, and the rows that each speaks of."""
     name = stream.name
-    closing = [Promise(name, key, None, "key") for key in stream.keys]
-    closing += [Promise(name, each.columns, each.when, "punctuation") for each in stream.punctuations]
+    closing = [Promise(name, key, None, PromiseKind.KEY) for key in stream.keys]
+    closing += [
+        Promise(name, each.columns, each.when, PromiseKind.PUNCTUATION) for each in stream.punctuations
+    ]
     for promise in (*closing, *checks_of(stream)):
         yield str(promise), promise, frame
     for cluster in stream.clustered:
         if cluster.within != AUTO:
-            promise = Promise(name, cluster.columns, None, "constraint", min(cluster.within, allowance))
+            promise = Promise(
+                name, cluster.columns, None, PromiseKind.CLUSTER, min(cluster.within, allowance)
+            )
             yield f"CLUSTERED BY ({', '.join(cluster.columns)})", promise, frame
     for order in stream.ordered:
         if order.within != AUTO:
             within = min(order.within, allowance)
-            promise = Promise(name, (_RANK,), None, "constraint", within, ordered=True)
+            promise = Promise(name, (_RANK,), None, PromiseKind.ORDER, within)
             yield f"ORDERED BY ({', '.join(order.columns)})", promise, _ranked(frame, list(order.columns))
 
 

@@ -28,8 +28,9 @@ from dataclasses import dataclass, replace
 from headgate.plan.nodes import Aggregate, Difference, Distinct, Filter, Join, Node, Project, Union
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption, closes_values
+from headgate.safety.cause import Cause, of_promises
 from headgate.safety.lineage import Lineage, lineage
-from headgate.safety.promise import Promise, not_null, promises_of
+from headgate.safety.promise import Promise, PromiseKind, not_null, promises_of
 from headgate.safety.reasons.non_null import non_null_columns
 from headgate.safety.reasons.purge_analysis import Closing
 
@@ -40,7 +41,7 @@ class GroupClosing:
 
     keys: tuple[str, ...]
     closings: tuple[Closing, ...]
-    cause: str
+    cause: Cause
     reason: str
     assumes: tuple[Assumption, ...] = ()
     filled: tuple[Promise, ...] = ()
@@ -154,7 +155,7 @@ def _options(source: _Source, several: bool) -> Iterator[tuple[frozenset[str], _
             if each in source.node.names and each in source.behind.columns:
                 key_of.setdefault(source.behind.columns[each], key)
     for promise in promises_of(source.behind.scan.stream):
-        if promise.cause == "constraint" and not promise.ordered and several:
+        if promise.kind is PromiseKind.CLUSTER and several:
             # What a cluster closes on one input may never come on another; then it would be remembered for good.
             continue
         mapped = {key_of[column]: column for column in promise.columns if column in key_of}
@@ -165,22 +166,21 @@ def _options(source: _Source, several: bool) -> Iterator[tuple[frozenset[str], _
 def _closing(
     thing: str, keys: tuple[str, ...], options: list[_Option], sources: list[_Source]
 ) -> GroupClosing:
-    closings, words, causes = [], [], set()
+    closings, words = [], []
     for number, ((promise, mapped), source) in enumerate(zip(options, sources, strict=True)):
         behind = source.behind
         columns = tuple(mapped[key] for key in keys)
         slide = None if behind.window is None else behind.window.slide
         closings.append(Closing(number, keys, columns, promise, behind.scan, slide))
         words.append(f"{behind.name} ({promise})")
-        causes.add(promise.cause)
     names = ", ".join(keys)
     reason = f"a {thing} is forgotten when its {names} is closed on {' and '.join(words)}"
-    cause = causes.pop() if len(causes) == 1 else "punctuation"
+    cause = of_promises(promise.cause for promise, _ in options)
     # A key of the only stream closes each value with its one row: nothing else has to come.
     assumes = tuple(
         closes_values(source.behind.name, promise)
         for (promise, _), source in zip(options, sources, strict=True)
-        if len(sources) > 1 or promise.cause != "key"
+        if len(sources) > 1 or promise.kind is not PromiseKind.KEY
     )
     return GroupClosing(keys, tuple(closings), cause, reason, assumes)
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from headgate.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Node, Project
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.boundedness import EdgeBounds, by_values, groups_of
+from headgate.safety.cause import Cause, of_promises
 from headgate.safety.edge_state import edge_state, state_of, stream_of
 from headgate.safety.reasons.deaths import announces_deaths
 from headgate.safety.reasons.group_closing import GroupClosing, close_counted, close_groups
 from headgate.safety.reasons.time.closing import close_by_clock
 from headgate.safety.state_plan import StatePlan
-from headgate.safety.verdict import Cause, StateVerdict
+from headgate.safety.verdict import StateVerdict
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,7 @@ class GroupStates:
         if closing is None:
             return edge_state(self.extents, self.methods, "distinct", node)
         self.methods.groups[node] = closing
-        return StateVerdict(
-            "distinct", stream_of(node), Cause(closing.cause), closing.reason, closing.assumes
-        )
+        return StateVerdict("distinct", stream_of(node), closing.cause, closing.reason, closing.assumes)
 
     def aggregate(self, node: Aggregate) -> Iterator[StateVerdict]:
         groups = groups_of(node, self.extents[node.input])
@@ -53,9 +52,7 @@ class GroupStates:
         closing = close_groups(node, self.edges)
         if closing is not None:
             self.methods.groups[node] = closing
-            yield StateVerdict(
-                "aggregate", stream_of(node), Cause(closing.cause), closing.reason, closing.assumes
-            )
+            yield StateVerdict("aggregate", stream_of(node), closing.cause, closing.reason, closing.assumes)
             return
         yield state_of(self.methods, "aggregate", node, groups)
         if rows:
@@ -97,11 +94,10 @@ class GroupStates:
         if not found:
             return None
         self.methods.counted[node] = found
-        causes = {closing.cause for closing in found.values()}
-        cause = causes.pop() if len(causes) == 1 else "punctuation"
+        cause = of_promises(closing.cause for closing in found.values())
         reason = ", ".join(dict.fromkeys(closing.reason for closing in found.values()))
         assumes = tuple(dict.fromkeys(each for closing in found.values() for each in closing.assumes))
-        return StateVerdict("aggregate", stream_of(node.input), Cause(cause), reason, assumes)
+        return StateVerdict("aggregate", stream_of(node.input), cause, reason, assumes)
 
     def _settled(self, node: Aggregate) -> StateVerdict | None:
         """The verdict on the values of MIN and MAX over the groups of another aggregate, where these are closed."""
@@ -115,7 +111,7 @@ class GroupStates:
             return None
         self.methods.settled[node] = (below, closing)
         reason = f"of the values of closed groups only the extreme ones are kept; {closing.reason}"
-        return StateVerdict("aggregate", stream_of(below), Cause(closing.cause), reason, closing.assumes)
+        return StateVerdict("aggregate", stream_of(below), closing.cause, reason, closing.assumes)
 
     def _keeps_rows(self, node: Aggregate) -> bool:
         """Whether an aggregate needs more than one accumulator per group."""

@@ -30,8 +30,9 @@ from functools import cached_property
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption, closes_values, comes_in_time
+from headgate.safety.cause import Cause, of_promises
 from headgate.safety.lineage import Lineage, lineage, shown_name
-from headgate.safety.promise import Promise, promises_of, reference, unused_constraints
+from headgate.safety.promise import Promise, PromiseKind, promises_of, reference, unused_constraints
 from headgate.safety.theory.punctuation.graph import Purge, purge
 from headgate.safety.theory.punctuation.punctuations import counter_punctuations
 from headgate.safety.theory.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
@@ -62,7 +63,7 @@ class Closing:
 
     @property
     def below(self) -> bool:
-        return self.promise.ordered or self.promise.cause == "reference"
+        return self.promise.kind in (PromiseKind.ORDER, PromiseKind.REFERENCE)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Chain:
     member: int
     steps: tuple[ChainStep, ...]
     closes_all: bool
-    cause: str
+    cause: Cause
     reason: str
     assumes: tuple[Assumption, ...] = ()
 
@@ -166,7 +167,7 @@ class PurgeAnalysis:
                 held = {c: name for c, name in zip(columns, promise.columns, strict=True) if c is not None}
                 if len(held) < len(columns):
                     continue
-                clustered = promise.cause == "constraint" and not promise.ordered
+                clustered = promise.kind is PromiseKind.CLUSTER
                 if clustered and not self._all_refer(number, behind, held):
                     self.unused.append(
                         f"{promise} closes only values that have come, and no FOREIGN KEY says that every value comes"
@@ -246,7 +247,7 @@ class PurgeAnalysis:
         punctuation_purges += [
             PunctuationPurge(number, (), (), f"when its last {each.promise.within} rows came is remembered")
             for number, each in enumerate(closings)
-            if each.promise.cause == "reference"
+            if each.promise.kind is PromiseKind.REFERENCE
         ]
         return JoinPurge(tuple(closings), linked, tuple(punctuation_purges), stuck, self.query)
 
@@ -292,7 +293,7 @@ class PurgeAnalysis:
         closings: list[Closing],
         numbers: Mapping[Scheme, int],
     ) -> Chain:
-        steps, words, causes = [], [], set()
+        steps, words, causes = [], [], []
         assumes: list[Assumption] = []
         for step in found.steps[:last]:
             closing = closings[numbers[step.scheme]]
@@ -300,14 +301,14 @@ class PurgeAnalysis:
             at = tuple((int(values[name][0]), values[name][1]) for name in closing.columns)
             aged = self._aged(number, closing, at, closings)
             steps.append(ChainStep(numbers[step.scheme], at, aged))
-            causes.add(closing.promise.cause if aged is None else "constraint")
+            causes.append(closing.promise.cause if aged is None else Cause.CONSTRAINT)
             relied = closing if aged is None else closings[aged]
             assumes.append(closes_values(self.shown(relied.member), relied.promise))
             words.append(self._said(closing, [name for _, name in at], aged, closings))
         reason = f"a row of {self.shown(number)} is dropped when " + ", and then ".join(words)
         if last is not None:
             reason += " and has none left in its window"
-        cause = causes.pop() if len(causes) == 1 else "punctuation"
+        cause = of_promises(causes)
         return Chain(number, tuple(steps), last is None, cause, reason, tuple(dict.fromkeys(assumes)))
 
     def _aged(
@@ -315,7 +316,11 @@ class PurgeAnalysis:
     ) -> int | None:
         """The closing by which a row's age tells that its one partner has come or never will; added if need be."""
         behind = self.lineages[number]
-        if closing.promise.cause != "key" or behind is None or any(member != number for member, _ in at):
+        if (
+            closing.promise.kind is not PromiseKind.KEY
+            or behind is None
+            or any(member != number for member, _ in at)
+        ):
             return None
         if not all(name in behind.columns for _, name in at):
             return None
@@ -323,7 +328,7 @@ class PurgeAnalysis:
         found = reference(behind.scan.stream, closing.scan.stream, pairs)
         if found is None:
             return None
-        promise = Promise(closing.scan.stream.name, (), None, "reference", found.within)
+        promise = Promise(closing.scan.stream.name, (), None, PromiseKind.REFERENCE, found.within)
         aged = Closing(closing.member, (AGED,), (), promise, closing.scan, closing.slide)
         if aged not in closings:
             closings.append(aged)
@@ -332,13 +337,13 @@ class PurgeAnalysis:
     def _said(self, closing: Closing, values: list[str], aged: int | None, closings: list[Closing]) -> str:
         pairs = " and ".join(f"{a} = {b}" for a, b in zip(closing.columns, values, strict=True))
         name = self.shown(closing.member)
-        if closing.promise.cause == "key":
+        if closing.promise.kind is PromiseKind.KEY:
             said = f"its one row of {name} with {pairs} has come ({closing.promise})"
             if aged is None:
                 return f"{said}; one whose row never comes stays"
             within = closings[aged].promise.within
             return f"{said} or can come no more, {within} rows of {name} after it (FOREIGN KEY)"
-        if closing.promise.ordered:
+        if closing.promise.kind is PromiseKind.ORDER:
             return f"{name} has gone beyond {pairs} ({closing.promise})"
         return f"{name} is closed at {pairs} ({closing.promise})"
 
