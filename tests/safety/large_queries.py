@@ -20,6 +20,13 @@ def many_streams(count: int = 50) -> str:
     return streams(count) + _query("DISTINCT s0.a", count, [*equal, *less, "s0.a BETWEEN 3 AND 9"])
 
 
+def long_chain(count: int = 50) -> str:
+    """Streams without windows, each joined with the next by another column: what closes one must pass through all."""
+    equal = [f"s{n}.b = s{n + 1}.a" for n in range(count - 1)]
+    less = [f"s{n}.a < s{n + 1}.b" for n in range(count - 1)]
+    return streams(count, "a BIGINT, b BIGINT, closing BOOLEAN") + _query("s0.a", count, [*equal, *less])
+
+
 def all_below(columns: int = 9) -> str:
     """Two streams, every column of the first below every column of the second; bounded, by one extreme of each."""
     names = ", ".join(f"c{n} BIGINT" for n in range(columns))

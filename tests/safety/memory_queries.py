@@ -82,8 +82,12 @@ def random_queries(
     distinct: bool | None = None,
     max_attributes: int = 5,
     joins_only: bool = False,
+    across: bool = True,
 ) -> SpjQuery:
-    """Two or three streams, up to `max_attributes` attributes in all, up to two constants; dense=None mixes kinds."""
+    """Two or three streams, up to `max_attributes` attributes in all, up to two constants; dense=None mixes kinds.
+
+    Without `across`, kinds are mixed within a stream and never compared.
+    """
     count = draw(st.sampled_from([2, 2, 3]))
     owners = list(range(count)) + draw(st.lists(st.integers(0, count - 1), max_size=max_attributes - count))
     parts = []
@@ -104,6 +108,9 @@ def random_queries(
         # All inequalities between attributes follow one order, so that few queries contradict themselves.
         rank = {attribute: place for place, attribute in enumerate(draw(st.permutations(attributes)))}
         predicates = [_along(predicate, rank) for predicate in predicates]
+    if not across:
+        without_gaps = {Attribute(part.stream, name) for part in parts for name, _ in part.domains}
+        predicates = [p for p in predicates if len({a in without_gaps for a in p.attributes}) == 1]
     projected = () if joins_only or draw(st.integers(0, 3)) else (draw(st.sampled_from(attributes)),)
     removes = draw(st.booleans()) if distinct is None else distinct
     return SpjQuery(tuple(parts), tuple(predicates), projected, removes)

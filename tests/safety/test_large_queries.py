@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from sqlglot import exp
-from tests.safety.large_queries import all_below, each_below, long_and, long_or, many_streams, streams
+from tests.safety.large_queries import (
+    all_below,
+    each_below,
+    long_and,
+    long_chain,
+    long_or,
+    many_streams,
+    streams,
+)
 
 from headgate import session
 from headgate.model import types
 from headgate.model.scalar import Scalar, conjunction
 from headgate.safety.advice import advise
+from headgate.safety.reasons import purge_analysis
 from headgate.safety.theory.memory import polynomial
+from headgate.safety.theory.punctuation.graph import closed_in_turn
 from headgate.session import Query, Session
 
 
@@ -53,7 +64,25 @@ def test_a_query_with_too_many_cases_is_refused_and_says_so(monkeypatch: pytest.
     assert "the query has too many cases to be judged" in found.unbounded[-1].reason
 
 
-@pytest.mark.parametrize("text", [many_streams(), each_below()])
+def test_what_promises_are_needed_is_asked_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    def counted(*arguments: Any) -> Iterator[str]:
+        for stream in closed_in_turn(*arguments):
+            closed.append(stream)
+            yield stream
+
+    monkeypatch.setattr(purge_analysis, "closed_in_turn", counted)
+    steps = []
+    for count in (10, 20):
+        closed.clear()
+        assert "punctuation" in [fix.kind for fix in asked(long_chain(count)).fixes]
+        steps.append(len(closed))
+    # Each promise is tried once, and a trial goes along the chain once: the square of its length, not the cube.
+    assert steps[1] < 5 * steps[0]
+
+
+@pytest.mark.parametrize("text", [many_streams(), each_below(), long_chain()])
 def test_a_large_query_gets_advice_in_few_trials(
     text: str, calls: Callable[[object, str], list[object]]
 ) -> None:

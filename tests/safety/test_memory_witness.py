@@ -90,6 +90,24 @@ def test_values_respect_bounded_domains() -> None:
     assert found.tells_apart(tried)
 
 
+def test_a_case_may_compare_a_value_with_gaps_with_one_without() -> None:
+    dense = Domain.continuous()
+    tried = query(
+        "",
+        "A<E, B<C",
+        distinct=True,
+        streams={"S": "A", "T": "B E", "U": "C"},
+        domains={"B": dense, "C": dense},
+    )
+    failure = judge(tried).failure
+    assert failure is not None
+    # The query compares like with like; the case in which it fails puts E, a whole number, beside B.
+    assert [str(each) for each in failure.case] == ["T.E < T.B"]
+    found = witness_of(tried, 4)
+    assert all(isinstance(e, int) and e < b for b, e in found.rows)
+    assert found.tells_apart(tried)
+
+
 @settings(max_examples=150)
 @given(tried=random_queries(ops=STRICT))
 def test_every_refusal_is_proven(tried: SpjQuery) -> None:
@@ -116,4 +134,13 @@ def test_every_refusal_is_proven_without_gaps(tried: SpjQuery) -> None:
 def test_where_kinds_are_not_compared_every_refusal_is_proven(tried: SpjQuery) -> None:
     verdict = judge(tried)
     if not verdict.bounded and verdict.exact:
+        assert witness_of(tried, 3).tells_apart(tried)
+
+
+@settings(max_examples=200)
+@given(tried=random_queries(ops=("<", ">"), dense=None, distinct=True, joins_only=True, across=False))
+def test_joins_of_values_of_both_kinds_every_refusal_is_proven(tried: SpjQuery) -> None:
+    verdict = judge(tried)
+    assert verdict.exact
+    if not verdict.bounded:
         assert witness_of(tried, 3).tells_apart(tried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -25,6 +26,12 @@ class Visible:
     column: Column
     also: str | None = None
 
+    @cached_property
+    def folded(self) -> tuple[str, str, str | None]:
+        """Source and both names without their case: every name of a query is compared with those of all columns."""
+        also = None if self.also is None else self.also.casefold()
+        return self.source.casefold(), self.bare.casefold(), also
+
 
 @dataclass
 class Scope:
@@ -43,10 +50,13 @@ class Scope:
 
     def find(self, source: str | None, bare: str) -> list[Visible]:
         """All columns of this scope that the name can mean."""
-        wanted = bare.casefold()
-        here = [v for v in self.visible if source is None or v.source.casefold() == source.casefold()]
-        first = [v for v in here if v.bare.casefold() == wanted]
-        return first or [v for v in here if v.also is not None and v.also.casefold() == wanted]
+        wanted, owner = bare.casefold(), None if source is None else source.casefold()
+
+        def named(place: int) -> list[Visible]:
+            alike = [v for v in self.visible if v.folded[place] == wanted]
+            return [v for v in alike if owner is None or v.folded[0] == owner]
+
+        return named(1) or named(2)
 
     def resolve(self, source: str | None, bare: str) -> list[Visible]:
         """As `find`, looking outwards when this scope has nothing of the name."""

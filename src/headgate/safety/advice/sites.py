@@ -25,6 +25,8 @@ class Site:
     reads: StreamDef | QueryDef | None
     is_stream: bool
     window: nodes.WindowSpec | None
+    item: exp.Expr
+    """The item in the query's own text, to be shown; an edit looks for it by its place in a copy."""
 
     @property
     def windowed(self) -> bool:
@@ -49,7 +51,7 @@ def sites_of(query: QueryDef, catalog: Catalog) -> Iterator[Site]:
             reads = None
         if not isinstance(reads, TableDef):
             name = item.alias or item.name or "the sub-query"
-            yield Site(query.name.casefold(), place, name, reads, _is_stream(item, reads), window)
+            yield Site(query.name.casefold(), place, name, reads, _is_stream(item, reads), window, item)
 
 
 def _is_stream(item: exp.Expr, reads: StreamDef | QueryDef | None) -> bool:
@@ -70,9 +72,8 @@ def put_window(tree: exp.Expr, place: int, spec: nodes.WindowSpec) -> None:
         item.replace(nodes.Windowed(this=item.copy(), window=spec))
 
 
-def shown_with(tree: exp.Expr, place: int, spec: nodes.WindowSpec) -> str:
+def shown_with(item: exp.Expr, spec: nodes.WindowSpec) -> str:
     """The FROM item with its new window, as text."""
-    item = _items(tree)[place]
     if isinstance(item, exp.Subquery):
         shown: exp.Expr = exp.Subquery(this=exp.Var(this="…"))
         if item.args.get("alias") is not None:

@@ -155,7 +155,7 @@ def _put(
     effect: str,
     burden: Burden,
 ) -> Edit:
-    shown = f"FROM {shown_with(holder.statement.tree, site.place, spec)}"
+    shown = f"FROM {shown_with(site.item, spec)}"
     if holder is not query:
         shown = f"CREATE QUERY {holder.name}: {shown}"
     return Edit(

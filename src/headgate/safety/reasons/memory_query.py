@@ -79,12 +79,23 @@ class Translated:
 
     def attributes_of(self, scalar: Scalar) -> tuple[Attribute, ...]:
         """The attributes that determine a scalar: itself if something is said of it, else its columns."""
+        told = self._told.get(scalar.expression)
+        if told is not None:
+            return (told,)
+        return tuple(self._columns[name] for name in sorted(scalar.columns))
+
+    @cached_property
+    def _told(self) -> dict[exp.Expr, Attribute]:
+        """The attributes of which something is said, by their expressions."""
+        said: dict[exp.Expr, Attribute] = {}
         for attribute, known in self.scalars.items():
-            told = attribute in self.compared or attribute in self.shaped
-            if known.expression == scalar.expression and told:
-                return (attribute,)
-        columns = {known.expression.name: a for a, known in self.scalars.items() if known.is_column}
-        return tuple(columns[name] for name in sorted(scalar.columns))
+            if attribute in self.compared or attribute in self.shaped:
+                said.setdefault(known.expression, attribute)
+        return said
+
+    @cached_property
+    def _columns(self) -> dict[str, Attribute]:
+        return {known.expression.name: a for a, known in self.scalars.items() if known.is_column}
 
     def projection(self, scalars: Iterable[Scalar]) -> tuple[Attribute, ...]:
         """The attributes that determine several scalars, each once."""

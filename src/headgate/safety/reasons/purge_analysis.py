@@ -33,7 +33,7 @@ from headgate.safety.assumption import Assumption, closes_values, comes_in_time
 from headgate.safety.cause import Cause, of_promises
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, PromiseKind, promises_of, reference, unused_constraints
-from headgate.safety.theory.punctuation.graph import Purge, purge
+from headgate.safety.theory.punctuation.graph import Purge, closed_in_turn, purge
 from headgate.safety.theory.punctuation.punctuations import counter_punctuations
 from headgate.safety.theory.punctuation.query import JoinPredicate, JoinQuery, Scheme, close
 
@@ -258,10 +258,19 @@ class PurgeAnalysis:
     def _passing(self, found: Purge) -> int | None:
         """After how many steps a closed input has a time window; None if none has."""
         for count, step in enumerate(found.steps, start=1):
-            edge = self.edges[self.join.members[int(step.stream)]]
-            if max(edge.pattern, edge.expiry) in (Pattern.WKS, Pattern.WK):
+            if step.stream in self._leaving:
                 return count
         return None
+
+    @cached_property
+    def _leaving(self) -> frozenset[str]:
+        """The inputs with a time window."""
+        edges = [self.edges[member] for member in self.join.members]
+        return frozenset(
+            name
+            for name, edge in zip(self.names, edges, strict=True)
+            if max(edge.pattern, edge.expiry) in (Pattern.WKS, Pattern.WK)
+        )
 
     @cached_property
     def open_inputs(self) -> tuple[str, ...]:
@@ -274,9 +283,19 @@ class PurgeAnalysis:
 
     def suffices(self, schemes: Iterable[Scheme]) -> bool:
         """Whether these schemes are enough to drop the rows of all inputs that do not leave by themselves."""
-        query = self.query.with_schemes(schemes)
-        purges = (purge(query, name) for name in self.open_inputs)
-        return all(found.possible or self._passing(found) is not None for found in purges)
+        tried, enough = tuple(schemes), set(self._leaving)
+        for name in self.open_inputs:
+            reached = {name}
+            for other in closed_in_turn(self.query, tried, name):
+                reached.add(other)
+                if other in enough:
+                    # Whatever that one reaches, this one reaches through it.
+                    break
+            else:
+                if len(reached) < len(self.names):
+                    return False
+            enough.add(name)
+        return True
 
     def _closing(self, scheme: Scheme) -> Closing:
         promise, behind = self.promises[scheme]

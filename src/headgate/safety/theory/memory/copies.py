@@ -3,7 +3,8 @@
 A witness needs n rows per stream that each satisfy the query and that stand in a fixed relation to their
 neighbours, for instance A of each row at least B of the one before. That is again a set of bounds on
 differences, with a node per copy and attribute. The greatest solution below a high enough ceiling is found
-by lowering values in sweeps along the copies.
+by lowering values in sweeps along the copies; a value with gaps is lowered to the next whole number, so that it may
+be compared with one without.
 """
 
 from __future__ import annotations
@@ -104,6 +105,12 @@ class _Copies:
         whole = -(-weight // self.unit) - 1 if strict else weight // self.unit
         return whole * self.unit
 
+    @cached_property
+    def grains(self) -> list[int]:
+        """For each node, the number of which its values are multiples."""
+        each = [1 if attribute in self.dense else self.unit for attribute in self.query.attributes]
+        return [1, *each * self.count]
+
     def code(self, scaled: int) -> Code:
         whole, rest = divmod(scaled, self.unit)
         return whole if rest == 0 else Fraction(scaled, self.unit)
@@ -119,8 +126,8 @@ def solve_copies(
 ) -> list[Solution] | None:
     """`count` solutions of a query's predicates and of `case`, or None if there are not that many.
 
-    Each of `steps` holds between its left side in one solution and its right side in the next. Attributes with and
-    without gaps must not be compared with each other. `spread` keeps values apart that nothing makes equal.
+    Each of `steps` holds between its left side in one solution and its right side in the next. `spread` keeps values
+    apart that nothing makes equal.
     """
     copies = _Copies(query, tuple(case), count, spread)
     links = tuple(steps)
@@ -139,7 +146,7 @@ def solve_copies(
 
 def _lowered(copies: _Copies, edges: list[_Edge]) -> list[int] | None:
     """The greatest values below the ceiling that keep all edges; None if none do."""
-    values = list(copies.ceilings)
+    values, grains = list(copies.ceilings), copies.grains
     changed = True
     while changed:
         changed = False
@@ -147,7 +154,8 @@ def _lowered(copies: _Copies, edges: list[_Edge]) -> list[int] | None:
         for sweep in (edges, reversed(edges)):
             for node, other, weight in sweep:
                 if values[other] + weight < values[node]:
-                    values[node] = values[other] + weight
+                    most = values[other] + weight
+                    values[node] = most - most % grains[node]
                     changed = True
                     if node == 0 or values[node] < copies.floor:
                         return None

@@ -116,7 +116,7 @@ def _witness(
     backwards: bool = False,
 ) -> Witness | None:
     solutions = solve_copies(query, failure.case, steps, count, spread=spread)
-    if solutions is None or not all(_is_whole(query, solution) for solution in solutions):
+    if solutions is None:
         return None
     if backwards:
         solutions.reverse()
@@ -134,11 +134,6 @@ def _witness(
         one_size=query.has_self_join,
         proven=min(count, _TRIAL) if query.has_self_join else count,
     )
-
-
-def _is_whole(query: SpjQuery, solution: Solution) -> bool:
-    """Whether attributes with gaps have whole values, which comparing them with others may have prevented."""
-    return all(query.domain(a).dense or isinstance(code, int) for a, code in solution.items())
 
 
 def _self_join_witness(

@@ -14,8 +14,9 @@ S1 row (a, b) ──► S2 closed at B = b ──► S3 closed at every C of S2'
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import product
 
 from headgate.safety.theory.punctuation.query import Column, JoinQuery, Scheme
@@ -101,18 +102,49 @@ def purge(query: JoinQuery, stream: str) -> Purge:
     """
     reached = {stream}
     steps: list[PurgeStep] = []
-    waiting = [other for other in query.streams if other != stream]
-    grown = True
-    while grown and waiting:
-        grown = False
-        for other in waiting:
-            step = _step(query, other, reached)
-            if step is not None:
-                steps.append(step)
-                reached.add(other)
-                grown = True
-        waiting = [other for other in waiting if other not in reached]
-    return Purge(stream, tuple(steps), tuple(waiting))
+    for other in closed_in_turn(query, query.schemes, stream):
+        step = _step(query, other, reached)
+        assert step is not None
+        steps.append(step)
+        reached.add(other)
+    return Purge(stream, tuple(steps), tuple(other for other in query.streams if other not in reached))
+
+
+def closed_in_turn(query: JoinQuery, schemes: Sequence[Scheme], stream: str) -> Iterator[str]:
+    """The streams that a stream reaches under some schemes, in the order in which each can be closed.
+
+    Sweep after sweep over the streams in the query's order, as far as anything is closed: but a stream is looked at
+    only once all columns of one of its schemes have a partner, so that the work is that of the edges, not of sweeps.
+    """
+    naming: dict[Column, list[int]] = {}
+    lacking = [len(scheme.attributes) for scheme in schemes]
+    for number, scheme in enumerate(schemes):
+        for name in scheme.attributes:
+            naming.setdefault((scheme.stream, name), []).append(number)
+    places = {name: place for place, name in enumerate(query.streams)}
+    reached, valued = {stream}, set[Column]()
+    # By sweep and place; a stream that stands before the one that opened it waits for the next sweep.
+    waiting = [(0, places[each.stream]) for each in schemes if not each.attributes]
+    heapify(waiting)
+    sweep, place, current = 0, -1, stream
+    while True:
+        for column in query.columns_of[current]:
+            for other in query.partners[column]:
+                if other in valued or other[0] in reached:
+                    continue
+                valued.add(other)
+                for number in naming.get(other, ()):
+                    lacking[number] -= 1
+                    if lacking[number] == 0:
+                        heappush(waiting, (sweep + (places[other[0]] < place), places[other[0]]))
+        while waiting and query.streams[waiting[0][1]] in reached:
+            heappop(waiting)
+        if not waiting:
+            return
+        sweep, place = heappop(waiting)
+        current = query.streams[place]
+        reached.add(current)
+        yield current
 
 
 def _step(query: JoinQuery, stream: str, reached: Collection[str]) -> PurgeStep | None:

@@ -65,8 +65,9 @@ class JoinQuery:
         if len(set(self.streams)) != len(self.streams):
             raise ValueError(f"a stream is named twice: {', '.join(self.streams)}")
         named = [column[0] for p in self.predicates for column in (p.left, p.right)]
+        known = set(self.streams)
         for stream in (*named, *(scheme.stream for scheme in self.schemes)):
-            if stream not in self.streams:
+            if stream not in known:
                 raise ValueError(f"the query does not read {stream}")
 
     @cached_property
@@ -81,7 +82,18 @@ class JoinQuery:
     @cached_property
     def schemes_of(self) -> dict[str, tuple[Scheme, ...]]:
         """The schemes of each stream."""
-        return {s: tuple(scheme for scheme in self.schemes if scheme.stream == s) for s in self.streams}
+        found: dict[str, list[Scheme]] = {stream: [] for stream in self.streams}
+        for scheme in self.schemes:
+            found[scheme.stream].append(scheme)
+        return {stream: tuple(schemes) for stream, schemes in found.items()}
+
+    @cached_property
+    def columns_of(self) -> dict[str, tuple[Column, ...]]:
+        """The joined columns of each stream."""
+        found: dict[str, list[Column]] = {stream: [] for stream in self.streams}
+        for column in self.partners:
+            found[column[0]].append(column)
+        return {stream: tuple(columns) for stream, columns in found.items()}
 
     def among(self, streams: Collection[str]) -> JoinQuery:
         """The part of the query over some of its streams."""
