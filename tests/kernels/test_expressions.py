@@ -550,6 +550,14 @@ def test_a_message_does_not_show_all_of_a_long_value() -> None:
     assert len(failure.value.cause) < 300
 
 
+@pytest.mark.parametrize(("length", "shown"), [(100, "'" + "x" * 98 + "'"), (101, "'" + "x" * 98 + "…")])
+def test_a_message_shows_a_hundred_characters_of_a_value(length: int, shown: str) -> None:
+    # Two of them are quotes.
+    with pytest.raises(DataError) as failure:
+        evaluate(pl.DataFrame({"s": ["x" * (length - 2)]}), {"value": scalar("repeat(s, 1000000)", S)})
+    assert failure.value.cause.endswith(f"s = {shown}")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -567,6 +575,12 @@ def test_a_message_does_not_show_all_of_a_long_value() -> None:
 def test_what_cannot_run_is_refused_before_it_runs(text: str) -> None:
     with pytest.raises(UnsupportedError):
         value(text, S)
+
+
+@pytest.mark.parametrize("name", ["VARIANT", "ARRAY"])
+def test_a_type_that_is_not_supported_is_named(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"the type {name} is not supported"):
+        value(f"CAST(s AS {name})", S)
 
 
 def test_a_regular_expression_that_cannot_run_is_said_to_in_one_line() -> None:

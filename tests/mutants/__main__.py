@@ -13,8 +13,9 @@ from pathlib import Path
 from random import Random
 
 import yaml
-from tests.mutants.covering import ROOT, gather
+from tests.mutants.covering import gather
 from tests.mutants.operators import Mutant, mutants
+from tests.mutants.process import ROOT
 from tests.mutants.trial import Outcome, try_all
 
 CODE = (
@@ -70,6 +71,7 @@ def main() -> int:
     covering = gather(
         _files(options.tests or list(TESTS), "test_*.py"),
         CODE,
+        options.jobs,
         _say,
     )
     outcomes: dict[Mutant, Outcome] = {}
