@@ -63,6 +63,9 @@ def main() -> int:
         for path in _files(options.only or list(CODE), "*.py")
         for each in mutants(path, (ROOT / path).read_bytes())
     ]
+    unknown = sorted(equivalent.keys() - {each.key for each in every})
+    if unknown and not options.only:
+        raise SystemExit("\n  ".join(["equivalent.yaml lists changes that are not made any more:", *unknown]))
     changing = [each for each in every if each.key not in equivalent]
     if options.sample is not None and options.sample < len(changing):
         # In no order of places: a run that is interrupted has tried a sample too.
