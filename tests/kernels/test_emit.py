@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -282,6 +283,12 @@ def test_a_long_answer_is_made_piece_by_piece() -> None:
     first = next(pieces.frames)
     assert first.height <= 1 << 20
     assert first[TIME].head(3).to_list() == [1, 2, 3]
+
+
+def test_what_does_not_change_is_said_in_ranges_as_long_as_a_block() -> None:
+    one = np.array([1])
+    lasting = PresenceSpans(one * 0, one * 0, one * 1_000, one * 2)
+    assert list(lasting.ranges(1_000, 500)) == [(0, 250), (250, 500), (500, 750), (750, 1_000)]
 
 
 def _work(

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from headgate.kernels.expressions import SUPPORTED_FUNCTIONS, compile_scalar, evaluate, keep_rows, polars_type
+from headgate.kernels.expressions.dtypes import named_type
 from headgate.model import types
 from headgate.model.errors import DataError, UnsupportedError
 from headgate.model.scalar import Scalar
@@ -550,6 +551,14 @@ def test_a_message_does_not_show_all_of_a_long_value() -> None:
     assert len(failure.value.cause) < 300
 
 
+@pytest.mark.parametrize(("length", "shown"), [(100, "'" + "x" * 98 + "'"), (101, "'" + "x" * 98 + "…")])
+def test_a_message_shows_a_hundred_characters_of_a_value(length: int, shown: str) -> None:
+    # Two of them are quotes.
+    with pytest.raises(DataError) as failure:
+        evaluate(pl.DataFrame({"s": ["x" * (length - 2)]}), {"value": scalar("repeat(s, 1000000)", S)})
+    assert failure.value.cause.endswith(f"s = {shown}")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -567,6 +576,26 @@ def test_a_message_does_not_show_all_of_a_long_value() -> None:
 def test_what_cannot_run_is_refused_before_it_runs(text: str) -> None:
     with pytest.raises(UnsupportedError):
         value(text, S)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ARRAY<INT>", pl.List(pl.Int32())),
+        ("MAP<STRING, INT>", pl.List(pl.Struct({"key": pl.String(), "value": pl.Int32()}))),
+        ("STRUCT<k: INT, v: ARRAY<STRING>>", pl.Struct({"k": pl.Int32(), "v": pl.List(pl.String())})),
+        ("DECIMAL(12, 2)", pl.Decimal(12, 2)),
+        ("DECIMAL(12)", pl.Decimal(12, 0)),
+    ],
+)
+def test_a_written_type_has_parts(name: str, expected: pl.DataType) -> None:
+    assert named_type(exp.DataType.build(name, dialect="spark")) == expected
+
+
+@pytest.mark.parametrize("name", ["VARIANT", "ARRAY"])
+def test_a_type_that_is_not_supported_is_named(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"the type {name} is not supported"):
+        value(f"CAST(s AS {name})", S)
 
 
 def test_a_regular_expression_that_cannot_run_is_said_to_in_one_line() -> None:

@@ -102,6 +102,12 @@ def test_what_takes_back_each_other_in_one_step_is_not_said() -> None:
     assert said(SemiJoin(L, R, KEYS), left, right, [2]) == []
 
 
+def test_a_left_row_that_was_taken_back_waits_no_more() -> None:
+    left: list[Row] = [(("a",), 1, 20, 1), (("b",), 1, 20, 1), (("a",), 4, 20, -1)]
+    right: list[Row] = [(("a",), 6, 9, 1), (("b",), 6, 9, 1)]
+    assert said(sure(), left, right, [2, 5]) == [(("b",), 6, 9, 1)]
+
+
 @pytest.mark.parametrize("residuals", [False, True])
 @pytest.mark.parametrize("patterns", [ENDLESS, PATTERNS])
 @given(data=st.data(), stops=cuts, restored=st.booleans())

@@ -197,6 +197,11 @@ def test_a_fifo_holds_little_more_than_its_window() -> None:
         assert store.rows <= 2 * 20 * 51
 
 
+def test_a_fifo_lets_go_of_a_row_at_the_instant_of_its_death() -> None:
+    store = Fifo(LAYOUT).insert(frame([(1, "x", 0, 10), (2, "x", 1, 11)]), Clock(BEGINNING, 1, 0))
+    assert [store.expire(upto).rows for upto in (9, 10, 11)] == [2, 1, 0]
+
+
 def test_a_half_dead_run_is_masked_and_a_mostly_dead_one_is_written_anew() -> None:
     rows = [(n, "x", n, n + 1_000) for n in range(1_000)]
     store = Fifo(LAYOUT).insert(frame(rows), Clock(BEGINNING, 1_000, 0))

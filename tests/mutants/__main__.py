@@ -13,8 +13,9 @@ from pathlib import Path
 from random import Random
 
 import yaml
-from tests.mutants.covering import ROOT, gather
+from tests.mutants.covering import gather
 from tests.mutants.operators import Mutant, mutants
+from tests.mutants.process import ROOT
 from tests.mutants.trial import Outcome, try_all
 
 CODE = (
@@ -62,6 +63,9 @@ def main() -> int:
         for path in _files(options.only or list(CODE), "*.py")
         for each in mutants(path, (ROOT / path).read_bytes())
     ]
+    unknown = sorted(equivalent.keys() - {each.key for each in every})
+    if unknown and not options.only:
+        raise SystemExit("\n  ".join(["equivalent.yaml lists changes that are not made any more:", *unknown]))
     changing = [each for each in every if each.key not in equivalent]
     if options.sample is not None and options.sample < len(changing):
         # In no order of places: a run that is interrupted has tried a sample too.
@@ -70,6 +74,7 @@ def main() -> int:
     covering = gather(
         _files(options.tests or list(TESTS), "test_*.py"),
         CODE,
+        options.jobs,
         _say,
     )
     outcomes: dict[Mutant, Outcome] = {}

@@ -14,8 +14,6 @@ import importlib.abc
 import importlib.machinery
 import json
 import os
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -25,11 +23,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.mutants.process import ROOT, import_libraries, run_pytest
 
-ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".mutants"
 _NOTE = "_note_line"
-_ENDS_AT = "HEADGATE_COVERING_FILE"
+EXAMPLES = 8
+"""So many random examples of a test are tried; more of them seldom run a line that these do not."""
 
 Lines = dict[str, set[int]]
 
@@ -95,31 +94,55 @@ def _noted(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 class Plugin:
-    """Writes what each test ran, and how long it took, to the file that the environment names."""
+    """Writes what each test of a file ran, and what it takes with all of its examples.
 
-    def __init__(self, noting: Noting) -> None:
+    Seconds are those of the processor: a busy machine does not make a test longer.
+    """
+
+    def __init__(self, noting: Noting, entry: Path, stamp: str) -> None:
         self.noting = noting
+        self.entry = entry
+        self.stamp = stamp
         self.tests: dict[str, dict[str, Any]] = {}
         self.failed: set[str] = set()
         """Tests that fail without a change tell nothing."""
+        self._usual: dict[Any, Any] = {}
+        self.left_out: dict[str, float] = {}
+        """For a test with random examples, how many times as many it has as were tried here."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Cuts how many examples random tests try."""
+        from hypothesis import is_hypothesis_test, settings  # noqa: PLC0415 - pytest has to import it first
+
+        for item in items:
+            test = getattr(item, "obj", None)
+            if is_hypothesis_test(test):
+                test = getattr(test, "__func__", test)
+                usual = self._usual.setdefault(test, test._hypothesis_internal_use_settings)
+                if usual.max_examples > EXAMPLES:
+                    test._hypothesis_internal_use_settings = settings(usual, max_examples=EXAMPLES)
+                    self.left_out[item.nodeid] = usual.max_examples / EXAMPLES
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.noting.taken()
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             return (yield)
         finally:
             lines = {path: sorted(each) for path, each in self.noting.taken().items()}
             if item.nodeid not in self.failed:
-                self.tests[item.nodeid] = {"seconds": time.perf_counter() - began, "lines": lines}
+                seconds = (time.process_time() - began) * self.left_out.get(item.nodeid, 1)
+                self.tests[item.nodeid] = {"seconds": seconds, "lines": lines}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        Path(os.environ[_ENDS_AT]).write_text(json.dumps(self.tests))
+        paths = sorted({path for test in self.tests.values() for path in test["lines"]})
+        sources = {path: (ROOT / path).read_text() for path in paths}
+        self.entry.write_text(json.dumps({"stamp": self.stamp, "tests": self.tests, "sources": sources}))
 
 
 @dataclass
@@ -138,20 +161,19 @@ class Covering:
         )
 
 
-def gather(files: Iterable[str], folders: Iterable[str], say: Callable[[str], None]) -> Covering:
+def gather(files: Iterable[str], folders: Sequence[str], jobs: int, say: Callable[[str], None]) -> Covering:
     """The covering of files of tests; what is not known yet is gathered now."""
     CACHE.mkdir(exist_ok=True)
     found = Covering()
-    for file in files:
-        entry = CACHE / f"{file.replace('/', '+')}.json"
-        stamp = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
-        known = json.loads(entry.read_text()) if entry.exists() else {}
-        if known.get("stamp") != stamp:
-            say(f"gathering what {file} runs")
-            known = {"stamp": stamp, "tests": _run(file, folders)}
-            paths = {path for test in known["tests"].values() for path in test["lines"]}
-            known["sources"] = {path: (ROOT / path).read_text() for path in sorted(paths)}
-            entry.write_text(json.dumps(known))
+    stamps = {file: hashlib.sha256((ROOT / file).read_bytes()).hexdigest() for file in files}
+    import_libraries()
+    _gather(
+        {file: stamp for file, stamp in stamps.items() if _known(file, stamp) is None}, folders, jobs, say
+    )
+    for file, stamp in stamps.items():
+        if (known := _known(file, stamp)) is None:
+            say(f"no test of {file} could be run")
+            continue
         moved = {path: _moved(text, ROOT / path) for path, text in known["sources"].items()}
         for test, about in known["tests"].items():
             found.seconds[test] = about["seconds"]
@@ -164,20 +186,30 @@ def gather(files: Iterable[str], folders: Iterable[str], say: Callable[[str], No
     return found
 
 
-def _run(file: str, folders: Iterable[str]) -> dict[str, Any]:
-    into = CACHE / f"latest-{os.getpid()}.tmp"
-    into.unlink(missing_ok=True)
-    environment = {**os.environ, _ENDS_AT: str(into)}
-    subprocess.run(
-        [sys.executable, "-m", "tests.mutants.covering", file, *folders],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        check=False,
-    )
-    tests: dict[str, Any] = json.loads(into.read_text()) if into.exists() else {}
-    into.unlink(missing_ok=True)
-    return tests
+def _gather(stamps: dict[str, str], folders: Sequence[str], jobs: int, say: Callable[[str], None]) -> None:
+    """Runs each file of tests in a process of its own, so many at once, and keeps what its tests run."""
+    waiting = list(stamps)
+    running: dict[int, str] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            file = waiting.pop(0)
+            say(f"gathering what {file} runs")
+            noting = Noting(ROOT / each for each in folders)
+            pid = run_pytest(noting, [file], [Plugin(noting, _entry(file), stamps[file])])
+            running[pid] = file
+        ended, _ = os.wait()
+        del running[ended]
+
+
+def _known(file: str, stamp: str) -> dict[str, Any] | None:
+    """What was gathered for a file of tests as it is now."""
+    entry = _entry(file)
+    known: dict[str, Any] = json.loads(entry.read_text()) if entry.exists() else {}
+    return known if known.get("stamp") == stamp else None
+
+
+def _entry(file: str) -> Path:
+    return CACHE / f"{file.replace('/', '+')}.json"
 
 
 def _moved(text: str, path: Path) -> dict[int, int]:
@@ -185,16 +217,3 @@ def _moved(text: str, path: Path) -> dict[int, int]:
     old, new = text.splitlines(), path.read_text().splitlines() if path.exists() else []
     blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
     return {a + n + 1: b + n + 1 for a, b, size in blocks for n in range(size)}
-
-
-def main(file: str, *folders: str) -> None:
-    """Runs the tests of one file and writes down what they run."""
-    noting = Noting(ROOT / each for each in folders)
-    sys.meta_path.insert(0, noting)
-    words = [file, "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
-    code = pytest.main(words, plugins=[Plugin(noting)])
-    raise SystemExit(code)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -2,7 +2,8 @@
 
 Each change replaces the text of one node of the syntax tree and leaves all other text and every line where it is.
 Annotations, decorators, assertions and text are left alone: nothing that runs depends on them, or the change is
-one of words.
+one of words. So is `strict=True` of a zip, which asserts that its lists are equally long, and `rechunk`, which says
+how a frame lies in memory.
 """
 
 from __future__ import annotations
@@ -76,13 +77,23 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
         starts.append(starts[-1] + len(line))
     found: dict[tuple[int, int, str], Mutant] = {}
     returns = _returns(tree)
-    for node, function, statement in _places(tree, "", 0):
-        start = starts[node.lineno - 1] + node.col_offset
-        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+    def span(node: ast.expr | ast.stmt) -> tuple[int, int]:
+        last = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        return starts[node.lineno - 1] + node.col_offset, last
+
+    around = {top: span(top) for top in tree.body}
+    places = ((top, *place) for top in tree.body for place in _places(ast.Module([top], []), "", 0))
+    for top, node, function, statement in places:
+        start, end = span(node)
         original = source[start:end].decode()
         for text in _changes(node, returns.get(node, "")):
             made = Mutant(path, node.lineno, function, statement, start, end, original, text)
-            if text != original and (start, end, text) not in found and _compiles(made.applied(source)):
+            if text == original or (start, end, text) in found:
+                continue
+            # Only the class or function that it is in is compiled: the whole module takes more than twice as long.
+            first, last = around[top]
+            if _compiles(source[first:start] + text.encode() + source[end:last]):
                 found[start, end, text] = made
     return list(_numbered(sorted(found.values(), key=lambda each: (each.start, each.mutated))))
 
@@ -124,7 +135,9 @@ def _places(node: ast.AST, function: str, statement: int) -> Iterator[tuple[ast.
         if field in ("annotation", "returns", "decorator_list", "bases"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or isinstance(child, _LEFT_ALONE) or _is_words(child):
+            if not isinstance(child, ast.AST) or isinstance(child, _LEFT_ALONE):
+                continue
+            if _is_words(child) or _changes_no_value(node, child):
                 continue
             line = child.lineno if runs_later and isinstance(child, ast.stmt) else statement
             if isinstance(child, (ast.expr, ast.stmt)):
@@ -142,6 +155,13 @@ def _is_words(node: ast.AST) -> bool:
         case ast.Raise(exc=ast.Call(func=ast.Name(id="AssertionError"))):
             return True
     return False
+
+
+def _changes_no_value(call: ast.AST, child: ast.AST) -> bool:
+    """Whether a word of a call asserts something or says how values are kept: it cannot change what is computed."""
+    if not (isinstance(call, ast.Call) and isinstance(child, ast.keyword)):
+        return False
+    return child.arg == "rechunk" or ast.unparse(call.func) + ast.unparse(child) == "zipstrict=True"
 
 
 def _changes(node: ast.expr | ast.stmt, returns: str) -> Iterator[str]:
@@ -195,5 +215,7 @@ def _changed_call(node: ast.Call) -> Iterator[ast.AST]:
             yield ast.Call(ast.Name(_NAMES[name]), node.args, node.keywords)
         case ast.Attribute(value=receiver, attr=name) if name in _NAMES:
             yield ast.Call(ast.Attribute(receiver, _NAMES[name]), node.args, node.keywords)
+        case ast.Attribute(value=ast.Name(id="np" | "pl")):
+            pass  # A function, not a method: without its call there is a module.
         case ast.Attribute(value=receiver, attr=name) if name in _DROPPED:
             yield receiver

@@ -28,6 +28,7 @@ def changes(source: str) -> set[str]:
         ("x = max(a, b)", {"(min(a, b))"}),
         ("x = any(a)", {"(all(a))"}),
         ("x = rows.filter(a)", {"rows"}),
+        ("x = f(a, strict=True)", {"False"}),
         ("x[a] = b", {"pass"}),
         ("forget(a)", {"pass"}),
         ("x = a if b else c", {"a", "c"}),
@@ -47,6 +48,9 @@ def test_each_operator(source: str, expected: set[str]) -> None:
         "assert a < b",
         "x = f'{a + 1}'",
         "@f(True)\ndef g(): ...",
+        "x = zip(a, b, strict=True)",
+        "x = pl.concat(a, rechunk=True)",
+        "x = np.abs(a)",
     ],
 )
 def test_what_is_only_said_is_left_alone(source: str) -> None:

@@ -1,8 +1,8 @@
 """Trial: one change and the tests that run its line, in a process that was forked for it.
 
-The parent has imported the libraries and nothing of headgate, so a fork imports headgate alone, with the one changed
-module in place of the written one. A test that fails, or cannot be collected, has noticed the change; so has one
-that runs into the limit where it took far less before, which is counted apart.
+The fork imports headgate with the one changed module in place of the written one. A test that fails, or cannot be
+collected, has noticed the change; so has one that runs into the limit where it took far less before, which is
+counted apart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import importlib.machinery
 import importlib.util
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +19,14 @@ from enum import Enum
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-from tests.mutants.covering import ROOT, Covering
+from tests.mutants.covering import Covering
 from tests.mutants.operators import Mutant
+from tests.mutants.process import ROOT, import_libraries, run_pytest
 
-LIBRARIES = ("duckdb", "networkx", "numpy", "polars", "pyarrow", "sqlglot", "yaml")
-FACTOR = 8
+FACTOR = 4
 """A change makes tests run for ever if they take so many times what they took while lines were noted."""
+IDLE = 20
+"""A change makes tests wait for ever if the clock goes on for so many times what the processor may take."""
 
 
 class Outcome(Enum):
@@ -73,10 +73,7 @@ def try_all(
     changes: Sequence[Mutant], covering: Covering, jobs: int, limit: float
 ) -> Iterator[tuple[Mutant, Outcome]]:
     """The outcome of each change, as they come in."""
-    for library in LIBRARIES:
-        importlib.import_module(library)
-    if any(name.split(".")[0] == "headgate" for name in sys.modules):
-        raise AssertionError("headgate was imported before it could be changed")
+    import_libraries()
     waiting = list(changes)
     running: dict[int, _Child] = {}
     _control(changes, covering, limit)
@@ -88,8 +85,9 @@ def try_all(
                 yield mutant, Outcome.UNCOVERED
                 continue
             usual = sum(covering.seconds[test] for test in tests)
-            pid = _start(mutant, tests)
-            running[pid] = _Child(mutant, time.monotonic() + 60 + FACTOR * usual)
+            most = 30 + FACTOR * usual
+            pid = run_pytest(_Changed(mutant), ["-x", *tests], limit=most)
+            running[pid] = _Child(mutant, time.monotonic() + IDLE * most)
         yield from _ended(running)
         time.sleep(0.02)
 
@@ -103,7 +101,7 @@ def _control(changes: Sequence[Mutant], covering: Covering, limit: float) -> Non
     unchanged = replace(mutant, mutated=mutant.original)
     everything = list(dict.fromkeys(test for tests in chosen.values() for test in tests))
     for words, tests in ((["--collect-only"], everything), ([], chosen[mutant])):
-        _, status = os.waitpid(_start(unchanged, [*words, *tests]), 0)
+        _, status = os.waitpid(run_pytest(_Changed(unchanged), [*words, *tests]), 0)
         if status:
             said = "cannot be collected" if words else f"of {mutant} fail"
             raise SystemExit(f"the tests {said} without a change")
@@ -121,40 +119,20 @@ def _chosen(covering: Covering, mutant: Mutant, limit: float) -> list[str]:
     return chosen
 
 
-def _start(mutant: Mutant, tests: Sequence[str]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        os.chdir(ROOT)
-        sys.meta_path.insert(0, _Changed(mutant))
-        words = [
-            "-x",
-            "-q",
-            "--no-header",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "--hypothesis-profile=ci",
-        ]
-        code = int(pytest.main([*words, *tests]))
-    finally:
-        os._exit(code)
-
-
 def _ended(running: dict[int, _Child]) -> Iterator[tuple[Mutant, Outcome]]:
     for pid, child in list(running.items()):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             del running[pid]
-            yield child.mutant, Outcome.SURVIVED if status == 0 else Outcome.NOTICED
+            yield child.mutant, _outcome(status)
         elif time.monotonic() > child.ends:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             del running[pid]
             yield child.mutant, Outcome.TIMED_OUT
+
+
+def _outcome(status: int) -> Outcome:
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        return Outcome.TIMED_OUT
+    return Outcome.SURVIVED if status == 0 else Outcome.NOTICED

@@ -188,6 +188,47 @@ def test_a_join_keeps_rows_as_long_as_partners_can_come(condition: str, kept: tu
     assert [state.by for state in found.judged.states] == [Cause.TIME, Cause.TIME]
 
 
+def test_a_row_that_appears_at_the_next_tick_finds_its_partners() -> None:
+    found = query(
+        "SELECT a.v, b.w FROM a [RANGE 8 SECONDS SLIDE 4 SECONDS], b "
+        "WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"
+    )
+    (retained,) = found.optimized.judgement.methods.retained.values()
+    assert {number: each.length - 1 for number, each in retained.items()} == {1: 4 * SECOND - 1}
+
+
+def test_rows_of_a_union_are_kept_as_long_as_those_of_its_members() -> None:
+    found = query(
+        "SELECT ISTREAM(u.v, c.x) FROM (SELECT ts AS e, v FROM a "
+        "UNION ALL SELECT ts + INTERVAL 3 SECONDS AS e, w AS v FROM b) u, c "
+        "WHERE c.ts BETWEEN u.e AND u.e + INTERVAL 5 SECONDS"
+    )
+    (retained,) = found.optimized.judgement.methods.retained.values()
+    assert {number: each.length - 1 for number, each in retained.items()} == {0: 8 * SECOND, 1: 0}
+
+
+@pytest.mark.parametrize(
+    ("check", "admitted"),
+    [
+        ("due <= ts + INTERVAL 20 SECONDS", True),
+        ("due BETWEEN ts - INTERVAL 1 SECOND AND ts + INTERVAL 20 SECONDS", True),
+        ("due >= ts", False),
+        # Only NULL passes this one.
+        ("due BETWEEN ts + INTERVAL 30 SECONDS AND ts + INTERVAL 20 SECONDS", False),
+    ],
+)
+def test_a_check_bounds_how_long_partners_come_unless_it_contradicts_itself(
+    check: str, admitted: bool
+) -> None:
+    session = Session()
+    session.sql(
+        f"CREATE STREAM a (ts TIMESTAMP, k BIGINT, due TIMESTAMP, CHECK ({check})) TIMESTAMP BY ts;"
+        "CREATE STREAM b (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;"
+        "CREATE QUERY q AS SELECT ISTREAM(a.k) FROM a, b WHERE a.k = b.k AND b.ts >= a.ts AND b.ts < a.due;"
+    )
+    assert session.query("q").judged.admitted is admitted
+
+
 REFUSED = (
     "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND b.ts > a.ts",
     "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.k = b.k AND b.ts BETWEEN a.due AND a.due + INTERVAL 1 HOUR",

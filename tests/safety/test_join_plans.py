@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.safety.test_gate_punctuation import CYCLE, streams
 
 from headgate.explain.check_report import page
@@ -129,12 +130,23 @@ def test_text_json_and_html_say_it() -> None:
     assert "<td>((s1 ⋈ s3) ⋈ s2)</td>" in page([query.checked])
 
 
-def test_a_wide_join_is_not_enumerated() -> None:
-    count = 12
+def wide(count: int, *, ring: bool = False) -> str:
     declared = streams(*(f"s{n}(a, b) {BOTH}" for n in range(count)))
     froms = ", ".join(f"s{n}" for n in range(count))
-    where = " AND ".join(f"s{n}.b = s{n + 1}.a" for n in range(count - 1))
-    found = plans(declared + f"CREATE QUERY q AS SELECT s0.a FROM {froms} WHERE {where};")
+    where = " AND ".join(f"s{n}.b = s{(n + 1) % count}.a" for n in range(count if ring else count - 1))
+    return declared + f"CREATE QUERY q AS SELECT s0.a FROM {froms} WHERE {where};"
+
+
+def test_a_wide_join_is_not_enumerated() -> None:
+    count = 12
+    found = plans(wide(count))
     assert found.trees is None
     assert len(found.needed) == 1
     assert found.useless == ("s0 PUNCTUATED BY (a)", f"s{count - 1} PUNCTUATED BY (b)")
+
+
+@pytest.mark.parametrize(("count", "all_sets"), [(6, True), (7, False)])
+def test_sets_of_promises_are_all_sought_among_up_to_six_inputs(count: int, all_sets: bool) -> None:
+    # Round the ring one promise of each stream is enough, in either direction.
+    found = plans(wide(count, ring=True))
+    assert (found.all_sets, len(found.needed) > 1) == (all_sets, all_sets)

@@ -52,6 +52,11 @@ def test_filters_that_follow_from_joins_are_applied_at_once() -> None:
     assert "2 < S.A" in set(map(str, left.filters))
 
 
+def test_filters_that_follow_may_have_constants_of_their_own() -> None:
+    (left, _) = synopses(query("A", "D>10, A>D, B<E, E<3", distinct=True))
+    assert {"12 <= S.A", "S.B <= 1"} <= set(map(str, left.filters))
+
+
 def test_the_order_counts_where_weak_inequalities_meet_strict_ones() -> None:
     tried = query("", "D<A, D<=B", distinct=True)
     assert judge(tried).bounded

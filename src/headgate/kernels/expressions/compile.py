@@ -105,4 +105,4 @@ def number(text: str) -> pl.Expr:
         return pl.lit(int(value), dtype=pl.Int32)
     if "." not in text and abs(value) < 2**63:
         return pl.lit(int(value), dtype=pl.Int64)
-    return pl.lit(value, dtype=pl.Decimal(max(len(digits), scale, 1), max(scale, 0)))
+    return pl.lit(value, dtype=pl.Decimal(max(len(digits), scale), max(scale, 0)))

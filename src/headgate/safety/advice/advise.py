@@ -70,7 +70,7 @@ def advise(
         list(value_edits(query, catalog)),
         checks,
         list(calendar_edits(query, catalog)),
-        punctuations if len(at_hand) < len(promises) else [],
+        punctuations,
         external,
         [*at_hand, *windows],
         [*tables, *at_hand],
