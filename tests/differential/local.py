@@ -58,9 +58,9 @@ def mark_changing(session: Session, tables: Mapping[str, pa.Table | Sequence[Tim
 class _Restoring(QueryState):
     """A query that is taken down and set up again from its chunks before every step."""
 
-    def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Pieces:
+    def parts(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Iterator[Pieces]:
         self.restore(self.snapshot())
-        return super().answer(rows, upto)
+        return super().parts(rows, upto)
 
 
 def _chunks(arrivals: Sequence[Mapping[str, pa.Table]], name: str, columns: Any) -> Iterator[pl.DataFrame]:

@@ -121,8 +121,9 @@ class LocalRun:
                     if not broken.is_empty():
                         set_aside(reader, name, broken)
                 seen = {name: frame for name, frame in seen.items() if not frame.is_empty()}
-                for piece in state.answer({**seen, **changes}, upto).frames:
-                    on_output(reader, piece)
+                for part in state.parts({**seen, **changes}, upto):
+                    for piece in part.frames:
+                        on_output(reader, piece)
             done = step.upto
             rows_read += sum(frame.height for frame in rows.values())
             on_progress(self._progress(done, rows_read))
@@ -131,8 +132,9 @@ class LocalRun:
             end = self._end(query, feed)
             if end is not None and end > state.clock:
                 changes = self._table_changes(state.clock, end)
-                for piece in state.answer(changes, end).frames:
-                    on_output(query.graph.query, piece)
+                for part in state.parts(changes, end):
+                    for piece in part.frames:
+                        on_output(query.graph.query, piece)
 
     def _end(self, query: RunnableQuery, feed: Feed) -> int | None:
         """How far a query's clock runs on after the last row; None if nothing is due."""

@@ -300,7 +300,7 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int, answer: Answer)
     if stage.onward is None:
         answer.rows.append(query.answer(rows, upto))
     else:
-        answer.exported.append(query.export(rows, upto, stage.exports))
+        answer.exported += query.export(rows, upto, stage.exports)
     query.metrics.rows_in = before + counted
     return replace(state, waiting=tuple(waiting), closed=tuple(closed))
 
