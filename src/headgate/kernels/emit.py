@@ -168,7 +168,8 @@ def spans(batches: Iterator[Batch], clock: Clock) -> Iterator[tuple[Clock, Batch
         if not held.height:
             held = batch
         elif batch.height:
-            last = int(held.frame[BORN].max())  # type: ignore[arg-type]
+            last = held.frame[BORN].max()
+            assert isinstance(last, int)
             yield Clock(after, last, clock.start), held
             held, after = batch, last
     yield Clock(after, clock.upto, clock.start), held
