@@ -223,6 +223,22 @@ def test_check_as_a_document(format: str, tmp_path: Path) -> None:
     assert len(ET.fromstring(drawn.group()).findall(".//{*}path[@class='head']")) == 2
 
 
+def test_a_page_has_no_graph_where_windows_alone_bound_the_join(tmp_path: Path) -> None:
+    file = tmp_path / "windows.cql"
+    file.write_text(
+        """CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts KEY (k);
+        CREATE STREAM t (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
+        CREATE QUERY q AS SELECT s.k FROM s [RANGE 1 MINUTE], t [RANGE 1 MINUTE] WHERE s.k = t.k;""",
+        encoding="utf-8",
+    )
+    page = headgate("check", file, "--format", "html")
+    assert page.code == 0
+    assert "join over s" in page.out
+    assert "<svg" not in page.out
+    # Who asks for the picture gets it.
+    assert "<svg" in headgate("check", file, "--format", "svg").out
+
+
 def test_explain_leaves_0_even_for_what_check_refuses(refused: Path) -> None:
     assert headgate("explain", refused).code == 0
 

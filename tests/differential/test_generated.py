@@ -61,6 +61,14 @@ def test_restoring_before_every_step_changes_nothing(example: Example) -> None:
     agree(example, restore_every_step=True)
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(examples())
+def test_streams_inside_plans_in_small_parts(example: Example) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headgate.kernels.rstream.BLOCK", 3)
+        agree(example)
+
+
 @pytest.mark.long
 @settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(examples())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.lab import demo_picture
-from headgate.lab.demo import DemoState, prepare_demo, run_demo
+from headgate.lab.demo import DemoState, note_batch, prepare_demo, run_demo
 from headgate.lab.demo_picture import Course, course, draw, headline, label
 from headgate.lab.plots import figure
 from headgate.model.time import MINUTE
@@ -89,3 +89,11 @@ def test_only_flat_states_are_called_so() -> None:
     assert headline({"a": flat, "b": growing}) == "state of a stays flat while rows keep coming"
     assert headline({"a": flat, "b": flat}) == "state stays flat while rows keep coming"
     assert headline({"b": growing}) == "state and rows read"
+
+
+def test_on_spark_the_states_shown_are_those_of_the_data() -> None:
+    state = DemoState(begins=0, ends=100)
+    for clock, rows in ((40, 7), (90, 8), (700, 0)):
+        note_batch(state, {"query": "q", "clock": clock, "rows_out": clock, "rows_in": 5, "state_rows": rows})
+    assert state.state_rows == {"q": [7, 8]}
+    assert (state.clock, state.rows_out["q"]) == (90, 700)

@@ -144,9 +144,9 @@ class Author:
         )
 
     def table_alone(self, kind: str) -> list[Item]:
-        """A table that is asked what exists beside it, now and then; without SLIDE, for it does not await a tick."""
+        """A table that is asked what exists beside it, now and then."""
         lasting = [each for each in self.declared if each.slack is None and not each.non_retroactive]
-        if kind != "exists" or not lasting or self.slide is not None or not self.choices.chance(25):
+        if kind != "exists" or not lasting or not self.choices.chance(25):
             return []
         item = self.table_item()
         self.choices.features.add("table alone")

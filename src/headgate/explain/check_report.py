@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -72,6 +72,11 @@ class CheckReport:
             found["witness"] = self.witness.as_dict()
         return found
 
+    @property
+    def telling(self) -> tuple[JoinGraph, ...]:
+        """The graphs that say why; what windows or values bound waits for nobody, so its graph would distract."""
+        return tuple(each for each in self.graphs if not self.verdict.admitted or each.relied)
+
     def to_text(self) -> Text:
         """Verdict, reasons, graph, estimate, fixes."""
         verdict, text = self.verdict, Text()
@@ -93,10 +98,8 @@ class CheckReport:
             _titled(text, "plan", [f"{verdict.plan}: {verdict.plan_note}"])
         for title, lines in promise_lines(self.plans):
             _titled(text, title, lines)
-        for graph in self.graphs:
-            # What windows or values bound waits for nobody: then the graph would only distract.
-            if not verdict.admitted or graph.relied:
-                _titled(text, "graph", graph.lines())
+        for graph in self.telling:
+            _titled(text, "graph", graph.lines())
         if self.sizes is not None:
             _titled(text, "size", self.sizes.lines())
         if self.witness is not None:
@@ -157,7 +160,7 @@ def _section(checked: CheckReport) -> str:
         for title, lines in promise_lines(checked.plans)
     ]
     parts += [_plan_table(each) for each in checked.plans if each.listed]
-    parts += [picture([checked])] if checked.graphs else []
+    parts += [picture([replace(checked, graphs=checked.telling)])] if checked.telling else []
     if checked.sizes is not None:
         parts.append("<p>Estimate: " + "<br>".join(map(_html, checked.sizes.lines())) + "</p>")
     if checked.witness is not None:

@@ -125,18 +125,10 @@ def run_demo_on_spark(
     begun = perf_counter()
 
     def on_batch(metrics: Mapping[str, Any]) -> None:
-        name, clock = metrics["query"], metrics["clock"]
-        if clock is None:
-            return
-        state.seconds = perf_counter() - begun
-        state.rows_out[name] = metrics["rows_out"]
-        state.state_rows.setdefault(name, []).append(metrics["state_rows"])
-        state.state_clocks.setdefault(name, []).append(clock)
-        if len(state.state_rows) == 1:
-            state.clocks.append(clock)
-            state.rows_in.append(metrics["rows_in"])
-        state.clock, state.rows = clock, metrics["rows_in"]
-        on_step(state)
+        if metrics["clock"] is not None:
+            state.seconds = perf_counter() - begun
+            note_batch(state, metrics)
+            on_step(state)
 
     try:
         with TemporaryDirectory(prefix="headgate-demo-") as place:
@@ -157,6 +149,23 @@ def run_demo_on_spark(
         close(spark)
     state.seconds = perf_counter() - begun
     return state
+
+
+def note_batch(state: DemoState, metrics: Mapping[str, Any]) -> None:
+    """Remembers what a query has done after a micro-batch on Spark.
+
+    The last one also empties the windows, which says nothing of what they hold in business.
+    """
+    name, clock = metrics["query"], metrics["clock"]
+    state.rows_out[name], state.rows = metrics["rows_out"], metrics["rows_in"]
+    if clock > state.ends and name in state.state_rows:
+        return
+    state.state_rows.setdefault(name, []).append(metrics["state_rows"])
+    state.state_clocks.setdefault(name, []).append(clock)
+    if len(state.state_rows) == 1:
+        state.clocks.append(clock)
+        state.rows_in.append(metrics["rows_in"])
+    state.clock = clock
 
 
 def _in_files(session: Session, folder: Path, batches: int) -> Session:

@@ -8,7 +8,8 @@ from headgate.kernels.emit import emit, rstream
 from headgate.kernels.emit import wstream as windowed
 from headgate.kernels.expressions import polars_type
 from headgate.kernels.window import time_window as windowing
-from headgate.plan.nodes import Emit, Filter, Node, Project, StreamScan, WindowKind
+from headgate.plan.nodes import Emit, Filter, Node, Project, StreamScan, TableScan, WindowKind
+from headgate.plan.panes import common_slide
 
 
 def schema_of(node: Node) -> dict[str, pl.DataType]:
@@ -19,17 +20,29 @@ def schema_of(node: Node) -> dict[str, pl.DataType]:
 def emit_kernel(node: Emit) -> emit.Emit:
     """The kernel that turns a relation into output rows."""
     schema, arrival = schema_of(node.input), _in_arrival_order(node.input)
+    ticking = _ticking(node)
     match node.kind:
         case "ISTREAM":
-            return emit.Istream(schema, arrival, restore_slide=node.slide if node.restore else None)
+            return emit.Istream(
+                schema, arrival, restore_slide=node.slide if node.restore else None, ticking=ticking
+            )
         case "DSTREAM":
-            return emit.Dstream(schema, arrival)
+            return emit.Dstream(schema, arrival, ticking=ticking)
         case "RSTREAM":
-            return rstream.Rstream(schema, arrival, slide=node.slide, restoring=node.restore)
+            return rstream.Rstream(schema, arrival, slide=node.slide, restoring=node.restore, ticking=ticking)
         case "WSTREAM":
             assert node.window is not None
-            return windowed.Wstream(schema, arrival, window_spec(node.window))
-    return emit.ChangeLog(schema, arrival)
+            return windowed.Wstream(schema, arrival, window_spec(node.window), ticking=ticking)
+    return emit.ChangeLog(schema, arrival, ticking=ticking)
+
+
+def _ticking(node: Emit) -> int | None:
+    """The SLIDE for the first tick of which what has no window, a table, has to wait.
+
+    RESTORE follows the contents at every instant, and only says at ticks what it saw.
+    """
+    tables = any(isinstance(each, TableScan) for each in node.walk())
+    return common_slide(node.input) if tables and not node.restore else None
 
 
 def window_spec(window: WindowKind) -> windowing.WindowSpec:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
 import polars as pl
 
+from headgate.kernels.emit.emit import Emit, spans
 from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.kernels.kernel import State
 from headgate.kernels.stateless import EmptyState
@@ -86,21 +88,35 @@ class QueryState:
 
     def answer(self, rows: Mapping[str, pl.DataFrame], upto: int) -> LazyRows:
         """The same; the output rows in pieces that are made when they are asked for."""
-        outputs, clock = self._run(rows, upto)
-        begun = perf_counter()
-        self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[-1], clock)
-        self._spent(f"{len(self.graph.steps)}:{self.graph.output.lower()}", begun)
-        self._measure(emitted.height)
-        return emitted
+        parts = list(self.parts(rows, upto))
+        height = sum(part.height for part in parts)
+        return LazyRows(height, chain.from_iterable(part.frames for part in parts))
 
-    def export(self, rows: Mapping[str, pl.DataFrame], upto: int, steps: Sequence[int]) -> list[Batch]:
-        """Runs one clock step without the end of the query; returns the batches of some steps."""
-        outputs, _ = self._run(rows, upto)
-        self._measure(0)
-        return [outputs[at] for at in steps]
+    def parts(self, rows: Mapping[str, pl.DataFrame], upto: int) -> Iterator[LazyRows]:
+        """The same, part by part of the clock step: the step is done when all parts were taken.
 
-    def _run(self, rows: Mapping[str, pl.DataFrame], upto: int) -> tuple[list[Batch], Clock]:
-        """One clock step of all operators: their batches, and the step."""
+        A step has several parts where a stream inside the plan says so much that it comes in pieces.
+        """
+        last = len(self.graph.steps) - 1
+        for outputs, clock in self._run(rows, upto, {last}):
+            begun = perf_counter()
+            self.emit_state, emitted = self.graph.emit.emit(self.emit_state, outputs[last], clock)
+            self._spent(f"{last + 1}:{self.graph.output.lower()}", begun)
+            self._measure(emitted.height)
+            yield emitted
+
+    def export(self, rows: Mapping[str, pl.DataFrame], upto: int, steps: Sequence[int]) -> list[list[Batch]]:
+        """Runs one clock step without the end of the query; returns the batches of some steps, by part of it."""
+        exported = []
+        for outputs, _ in self._run(rows, upto, set(steps)):
+            self._measure(0)
+            exported.append([outputs[at] for at in steps])
+        return exported
+
+    def _run(
+        self, rows: Mapping[str, pl.DataFrame], upto: int, asked: Set[int]
+    ) -> Iterator[tuple[dict[int, Batch], Clock]]:
+        """One clock step of all operators, part by part: the batches that are asked for, by step, and the part."""
         if self.start is None:
             # Rows come in order of time, so each relation's first is its earliest.
             births = [
@@ -109,20 +125,41 @@ class QueryState:
                 if name in self.graph.beginning and not frame.is_empty()
             ]
             self.start = min(births, default=None)
-        clock = Clock(self.clock, upto, self.start)
-        outputs: list[Batch] = []
+        read: dict[int, Batch] = {}
         for index, step in enumerate(self.graph.steps):
             if isinstance(step, SourceStep):
-                outputs.append(_read(step, rows.get(step.relation)))
-                self.metrics.rows_in += outputs[-1].height
+                read[index] = _read(step, rows.get(step.relation))
+                self.metrics.rows_in += read[index].height
+        return self._run_from(0, read, Clock(self.clock, upto, self.start), asked)
+
+    def _run_from(
+        self, first: int, outputs: dict[int, Batch], clock: Clock, asked: Set[int]
+    ) -> Iterator[tuple[dict[int, Batch], Clock]]:
+        """The operators from one on, over a span of time of which the batches of all others are there."""
+        for index in range(first, len(self.graph.steps)):
+            step = self.graph.steps[index]
+            if isinstance(step, SourceStep):
                 continue
             begun = perf_counter()
             inputs = [outputs[at] for at in step.inputs]
-            self.states[index], output = step.kernel.advance(self.states[index], inputs, clock)
-            outputs.append(output)
+            if isinstance(step.kernel, Emit):
+                self.states[index], pieces = step.kernel.stream(self.states[index], inputs, clock)
+                self._spent(f"{index}:{step.operator}", begun)
+                later = self._read_after(index) | asked
+                kept = {at: batch for at, batch in outputs.items() if at in later}
+                for span, batch in spans(pieces, clock):
+                    now, kept = _split(kept, span)
+                    yield from self._run_from(index + 1, {**now, index: batch}, span, asked)
+                return
+            self.states[index], outputs[index] = step.kernel.advance(self.states[index], inputs, clock)
             self._spent(f"{index}:{step.operator}", begun)
-        self.clock = upto
-        return outputs, clock
+        self.clock = clock.upto
+        yield outputs, clock
+
+    def _read_after(self, index: int) -> set[int]:
+        """The steps whose batches are read by steps after one."""
+        following = self.graph.steps[index + 1 :]
+        return {at for step in following if isinstance(step, KernelStep) for at in step.inputs}
 
     def _spent(self, name: str, begun: float) -> None:
         self.metrics.seconds[name] = self.metrics.seconds.get(name, 0.0) + perf_counter() - begun
@@ -146,6 +183,13 @@ class QueryState:
         metrics.state_bytes = sum(each["state_bytes"] for each in metrics.operators.values())
         metrics.peak_state_rows = max(metrics.peak_state_rows, metrics.state_rows)
         metrics.peak_state_bytes = max(metrics.peak_state_bytes, metrics.state_bytes)
+
+
+def _split(batches: Mapping[int, Batch], span: Clock) -> tuple[dict[int, Batch], dict[int, Batch]]:
+    """Batches up to the end of a span, and the rest of them; a birth is when a kernel has to hear of a row."""
+    upto = pl.col(BORN) <= span.upto
+    now = {at: Batch(batch.frame.filter(upto)) for at, batch in batches.items()}
+    return now, {at: Batch(batch.frame.filter(~upto)) for at, batch in batches.items()}
 
 
 def _read(step: SourceStep, rows: pl.DataFrame | None) -> Batch:

@@ -151,6 +151,10 @@ class Answer:
     exported: list[list[Batch]] = field(default_factory=list)
     """For the next stage: by clock step and by feed there."""
 
+    def say(self, rows: LazyRows) -> None:
+        """Takes the next rows of the query's output."""
+        self.rows.append(rows)
+
     def set_aside(self, stream: str, frame: pl.DataFrame) -> None:
         if not frame.is_empty():
             self.late.setdefault(stream, []).append(frame)
@@ -325,9 +329,10 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int | None, answer: 
         counted += changes.height * _readers(stage, name) if shard == 0 else 0
     before = query.metrics.rows_in
     if stage.onward is None:
-        answer.rows.append(query.answer(rows, upto))
+        for said in query.parts(rows, upto):
+            answer.say(said)
     else:
-        answer.exported.append(query.export(rows, upto, stage.exports))
+        answer.exported += query.export(rows, upto, stage.exports)
     query.metrics.rows_in = before + counted
     return replace(state, waiting=tuple(waiting), closed=tuple(closed))
 

@@ -18,8 +18,8 @@ Before the first row of the query there is no answer: whatever is alive at its s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ from headgate.kernels.state.store import rows_at
 from headgate.kernels.state.timer_queue import AT, COUNT, TimerQueue, by_instant, timer_queues
 from headgate.kernels.window.ticks import next_tick
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, Batch
-from headgate.model.time import NEVER, Clock
+from headgate.model.time import NEVER, Clock, tick_at_or_after
 
 TIME = "_time"
 OP = "_op"
@@ -46,6 +46,15 @@ class Emit(ABC):
 
     schema: Mapping[str, pl.DataType]
     arrival: bool = False
+    ticking: int | None = field(default=None, kw_only=True)
+    """The SLIDE of all windows below: there is no answer before the first tick, not even from what has no window."""
+
+    def start_of(self, clock: Clock) -> int | None:
+        """The first instant that has an answer; None if that is not known, or lies after the step."""
+        if clock.start is None:
+            return None
+        start = clock.start if self.ticking is None else tick_at_or_after(clock.start, self.ticking)
+        return start if start <= clock.upto else None
 
     @abstractmethod
     def initial(self) -> CompositeState:
@@ -61,9 +70,16 @@ class Emit(ABC):
 
     def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[CompositeState, Batch]:
         """The state after the step and its output as a stream inside the plan: rows that live from `_time` on."""
+        parts, batches = self.stream(state, inputs, clock)
+        return parts, Batch.concat(batches)
+
+    def stream(
+        self, state: State, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[CompositeState, Iterator[Batch]]:
+        """The same, the output in batches that come by time and are made when they are asked for."""
         [batch] = inputs
         parts, rows = self.emit(state, batch, clock)
-        return parts, Batch(Batch.of(rows.whole(), born=pl.col(TIME)).frame.drop(TIME))
+        return parts, (Batch(Batch.of(each, born=pl.col(TIME)).frame.drop(TIME)) for each in rows.frames)
 
 
 @dataclass(frozen=True)
@@ -96,12 +112,13 @@ class EmitOverTime(Emit):
     def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[CompositeState, LazyRows]:
         parts = timer_queues(state)
         early = parts.pop("early")
-        if clock.start is None:
+        start = self.start_of(clock)
+        if start is None:
             held = batch.frame.with_columns(pl.lit(NEVER, dtype=pl.Int64).alias(AT))
             early, _ = early.advance(held, clock)
             return CompositeState({"early": early, **parts}), LazyRows.of(self._shown(self._nothing()))
-        frame = self._since_start(early, batch.frame, clock.start)
-        after, rows = self._emit(parts, frame, clock, clock.start)
+        frame = self._since_start(early, batch.frame, start)
+        after, rows = self._emit(parts, frame, clock, start)
         shown = rows.map(lambda piece: self._shown(self._ordered(piece)))
         return CompositeState({"early": TimerQueue(early.schema), **after}), shown
 
@@ -141,6 +158,27 @@ class EmitOverTime(Emit):
 
     def _shown(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select(list(self._columns)).rename({AT: TIME})
+
+
+def spans(batches: Iterator[Batch], clock: Clock) -> Iterator[tuple[Clock, Batch]]:
+    """A clock step cut after each of the batches that a stream says in it, but for empty ones; the last has the rest.
+
+    ```
+    step      (0 ------------------------------- 90]
+    batches     births 5 … 30    births 35 … 60
+    spans     (0 ----------- 30] (30 ----------- 90]
+    ```
+    """
+    held, after = next(batches), clock.after
+    for batch in batches:
+        if not held.height:
+            held = batch
+        elif batch.height:
+            last = held.frame[BORN].max()
+            assert isinstance(last, int)
+            yield Clock(after, last, clock.start), held
+            held, after = batch, last
+    yield Clock(after, clock.upto, clock.start), held
 
 
 Emission = tuple[Mapping[str, TimerQueue], LazyRows]
@@ -199,7 +237,9 @@ class ChangeLog(_Changes):
     def _columns(self) -> Mapping[str, pl.DataType]:
         return {**super()._columns, OP: pl.String()}
 
-    def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[CompositeState, Batch]:
+    def stream(
+        self, state: State, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[CompositeState, Iterator[Batch]]:
         raise TypeError("a change log is not a stream")
 
     def _emit(

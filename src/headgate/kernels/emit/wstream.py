@@ -9,7 +9,7 @@ births             a at 1    b at 4    c at 9
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -39,7 +39,7 @@ class Wstream(Emit):
 
     @cached_property
     def _births(self) -> Istream:
-        return Istream(self.schema, self.arrival)
+        return Istream(self.schema, self.arrival, ticking=self.ticking)
 
     @cached_property
     def _window(self) -> Window:
@@ -66,10 +66,12 @@ class Wstream(Emit):
         log, rows = self._log.emit(parts["log"], windowed, clock)
         return CompositeState({**parts, "log": log}), rows
 
-    def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[CompositeState, Batch]:
+    def stream(
+        self, state: State, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[CompositeState, Iterator[Batch]]:
         [batch] = inputs
         parts, windowed = self._windowed(state, batch, clock)
-        return CompositeState(parts), windowed
+        return CompositeState(parts), iter((windowed,))
 
     def _windowed(self, state: State, batch: Batch, clock: Clock) -> tuple[dict[str, State], Batch]:
         assert isinstance(state, CompositeState)

@@ -18,6 +18,7 @@ from enum import Enum
 
 import polars as pl
 
+from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import DeclarationError
 from headgate.model.time import BEGINNING, NEVER
@@ -115,6 +116,20 @@ class LocalShard:
         return min([safe, *(last.get(name, BEGINNING + 1) - 1 for name in changing)])
 
 
+class _Delivery(Answer):
+    """An answer whose rows go on at once: a long one is never held whole."""
+
+    def __init__(self, query: str, on_output: Callable[[str, pl.DataFrame], None]) -> None:
+        super().__init__()
+        self._query, self._on_output = query, on_output
+        self.spoken = False
+
+    def say(self, rows: LazyRows) -> None:
+        self.spoken = True
+        for frame in rows.frames:
+            self._on_output(self._query, frame)
+
+
 @dataclass
 class LocalRun:
     """A program over finite inputs: `run` calls back with every piece of output, in order."""
@@ -155,14 +170,11 @@ class LocalRun:
         readers = [StreamReader(stream, chunks, self.future_us) for stream, chunks in self.streams]
         rows = 0
 
-        def tell(query: str, answer: Answer) -> bool:
+        def tell_late(query: str, answer: _Delivery) -> bool:
             for stream, frames in answer.late.items():
                 for frame in frames:
                     on_late(query, stream, frame)
-            for pieces in answer.rows:
-                for frame in pieces.frames:
-                    on_output(query, frame)
-            return bool(answer.rows or answer.late)
+            return answer.spoken or bool(answer.late)
 
         while unread := [each for each in readers if not each.ended]:
             reader = min(unread, key=lambda each: each.clock)
@@ -171,18 +183,18 @@ class LocalRun:
             moved = False
             for query, shard in self.shards.items():
                 if name in shard.state.clocks:
-                    answer = Answer()
+                    answer = _Delivery(query, on_output)
                     shard.take(name, piece, answer)
                     shard.advance(reader.height, answer)
-                    moved |= tell(query, answer)
+                    moved |= tell_late(query, answer)
             if moved:
                 on_progress(self._progress(rows))
         for finish in (LocalShard.finish, LocalShard.drain):
             moved = False
             for query, shard in self.shards.items():
-                answer = Answer()
+                answer = _Delivery(query, on_output)
                 finish(shard, answer)
-                moved |= tell(query, answer)
+                moved |= tell_late(query, answer)
             if moved and finish is LocalShard.finish:
                 on_progress(self._progress(rows))
 
