@@ -23,6 +23,7 @@ from headgate.runtime.spark.checkpoint import claim, require_free
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
+from headgate.runtime.spark.sources.end import packed_end
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.stage import Stage
 from headgate.runtime.spark.workers import prepare_workers
@@ -74,6 +75,7 @@ class SparkWorkspace:
         *,
         base: Path,
         tables: Mapping[str, pl.DataFrame],
+        finite: bool = False,
         **options: Any,
     ) -> DataFrame:
         """The output of a query as a streaming DataFrame, with as many shards as the session's shuffle partitions."""
@@ -81,7 +83,7 @@ class SparkWorkspace:
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
         stage = self._stage(query, optimized, chosen, shards=shards, tables=tables, base=base, narrow=True)
-        return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
+        return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen), finite=finite))
 
     def start(
         self,
@@ -92,11 +94,14 @@ class SparkWorkspace:
         base: Path,
         tables: Mapping[str, pl.DataFrame],
         checkpoint: str | Path | None,
+        finite: bool = False,
         trigger: Mapping[str, Any] | None = None,
         sink_options: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Any:
         """Starts a query into a sink; Spark's handle of it."""
+        if finite:
+            trigger = _require_one_go(trigger)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         # A folder gets late rows too, and whole ones.
@@ -111,7 +116,7 @@ class SparkWorkspace:
         claimed = claim(None if checkpoint is None else Path(checkpoint), stage)
         aside = _aside(stage, chosen, claimed.run)
         with partitions(self.spark, stage.most_shards):
-            packed = self._packed(stage, base, aside)
+            packed = self._packed(stage, base, aside, finite=finite)
             match sink:
                 case Path():
                     folder = QueryFolder(sink, stage, claimed, aside=aside)
@@ -133,8 +138,10 @@ class SparkWorkspace:
     def _stage(self, query: BoundQuery, optimized: Optimized, options: SparkOptions, **how: Any) -> Stage:
         return make_stage(query, optimized, options, changes=self.changes, **how)
 
-    def _packed(self, stage: Stage, base: Path, aside: Aside) -> tuple[list[DataFrame], tuple[int, ...]]:
-        """The streams of a stage, packed, and the labels of its shards."""
+    def _packed(
+        self, stage: Stage, base: Path, aside: Aside, *, finite: bool
+    ) -> tuple[list[DataFrame], tuple[int, ...]]:
+        """The streams of a stage, packed, with their end if they are finite, and the labels of its shards."""
         labels = pipeline.labels_for(self.spark, stage)
         # A file's columns may be known by their places, so it is read by the whole declaration.
         scans = [node.stream for node in stage.plan.walk() if isinstance(node, StreamScan)]
@@ -150,12 +157,24 @@ class SparkWorkspace:
             else packed_stream(self.spark, stage, stream, base, labels, aside)
             for stream in {scan.name: scan for scan in scans}.values()
         ]
+        if finite:
+            packed.append(packed_end(self.spark, stage, labels))
         return packed, labels
 
 
 def _aside(stage: Stage, options: SparkOptions, run: str | None = None) -> Aside:
     names = frozenset([*(each.name for each in stage.streams), *stage.tables])
     return Aside(options.rejects, names, run)
+
+
+def _require_one_go(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The trigger that reads all that is there and ends; InputError if another was asked for."""
+    if trigger is not None and not (trigger.get("availableNow") or trigger.get("once")):
+        raise InputError(
+            f"finite=True ends the query with what is there, and the trigger {dict(trigger)} goes on",
+            remedy="leave the trigger out, or finite",
+        )
+    return {"availableNow": True} if trigger is None else trigger
 
 
 def _require_streaming(data: DataFrame, what: str) -> None:
