@@ -453,17 +453,21 @@ class Query:
         """Runs this query alone over all rows of its session, in this process."""
         return self.session.run([self.name], **options)[self.name]
 
-    def to_df(self, **options: Any) -> Any:
+    def to_df(self, *, finite: bool = False, **options: Any) -> Any:
         """The query's output as a streaming DataFrame. Options are those of `SparkOptions`.
 
         An instant is answered once every stream has gone beyond it by more than its slack, since until then a row of
         that instant may come. So the answers to the last rows wait for later ones. With `idle_ms`, a stream that has
-        been silent for so long holds nobody up; `headgate run` knows where files end, and answers to the end.
+        been silent for so long holds nobody up.
+
+        `finite=True` is for streams that end: with what is there when the query starts, all instants are answered, as
+        `headgate run` does. Start it with `.trigger(availableNow=True)`; Spark then reads everything in one
+        micro-batch, whatever limits the sources have. Rows of a later run are late if those before were answered.
         """
         session = self.session
         program, options = session._compiled([self.name], options)
         return session.on_spark.to_df(
-            program.queries[0], base=session.base, tables=session.local.rows, **options
+            program.queries[0], base=session.base, tables=session.local.rows, finite=finite, **options
         )
 
     def start(self, sink: Any, *, checkpoint: str | Path | None = None, **options: Any) -> Any:
@@ -471,7 +475,8 @@ class Query:
 
         `sink` is a folder (a Path), a name of a Spark format ("memory", "console", "kafka", …) or a function of a
         micro-batch's DataFrame and its number. Options are those of `SparkOptions`; besides, `trigger` and
-        `sink_options` are handed to Spark.
+        `sink_options` are handed to Spark. With `finite=True` the query answers to the end of what is there and
+        stops: see `to_df`.
         """
         session = self.session
         program, options = session._compiled([self.name], options)

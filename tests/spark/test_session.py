@@ -50,6 +50,51 @@ def test_dataframes_in_and_out(spark: Any, tmp_path: Path) -> None:
     assert [(row.item, row._time.second) for row in found] == [("x", 3)]
 
 
+@pytest.mark.parametrize("files_at_once", [None, 1])
+def test_streams_that_end_are_answered_to_the_end(
+    spark: Any, tmp_path: Path, files_at_once: int | None
+) -> None:
+    """A limit of a source does not make its later files late."""
+    session = hg.Session(spark)
+    for name, parts in {"a": [[(1, "x")], [(2, "y")], [(90, "z")]], "b": [[(3, "x"), (91, "z")]]}.items():
+        for number, rows in enumerate(parts):
+            stream(spark, tmp_path / f"{name}{number}", rows)
+        reader = spark.readStream.schema("ts timestamp, item string")
+        if files_at_once is not None:
+            reader = reader.option("maxFilesPerTrigger", files_at_once)
+        session.stream(name, reader.parquet(str(tmp_path / f"{name}[0-9]")), time="ts")
+    query = session.sql(
+        "SELECT DSTREAM(b.item, COUNT(*) AS n) FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] "
+        "WHERE a.item = b.item GROUP BY b.item"
+    )
+    assert query is not None
+
+    def ran() -> list[tuple[str, int]]:
+        found: list[Any] = []
+        writer = query.to_df(finite=True, shards=2).writeStream.trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.foreachBatch(lambda rows, batch: found.extend(rows.collect())).start().awaitTermination()
+        return sorted((row.item, row._time.timestamp()) for row in found)
+
+    # The second pair leaves at 100, nine seconds after the last row.
+    assert ran() == [("x", 11), ("z", 100)]
+    stream(spark, tmp_path / "a3", [(200, "u")])
+    stream(spark, tmp_path / "b3", [(202, "u")])
+    assert ran() == [("u", 210)]
+
+
+def test_a_finite_query_into_a_sink_stops_by_itself(spark: Any, tmp_path: Path) -> None:
+    session = hg.Session(spark)
+    session.stream("a", stream(spark, tmp_path / "a", [(1, "x"), (9, "z")]), slack=2_000_000)
+    query = session.sql("SELECT ISTREAM(item, COUNT(*) AS n) FROM a [RANGE 3 SECONDS] GROUP BY item")
+    assert query is not None
+    query.start(tmp_path / "out", finite=True, shards=2, checkpoint=tmp_path / "c").awaitTermination()
+    rows = pl.concat(pl.read_parquet(file) for file in (tmp_path / "out" / query.name).glob("*.parquet"))
+    assert sorted(rows.select("item", "n").rows()) == [("x", 1), ("z", 1)]
+    with pytest.raises(InputError, match="goes on"):
+        query.start("memory", finite=True, trigger={"processingTime": "1 second"})
+
+
 def test_a_folder_as_the_sink(spark: Any, tmp_path: Path) -> None:
     session = hg.Session(spark)
     session.stream(

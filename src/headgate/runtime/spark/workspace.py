@@ -22,6 +22,7 @@ from headgate.runtime.spark.checkpoint import claim, require_free
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
+from headgate.runtime.spark.sources.end import packed_end
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.workers import prepare_workers
 from headgate.runtime.stage import Stage
@@ -72,6 +73,7 @@ class SparkWorkspace:
         *,
         base: Path,
         tables: Mapping[str, pl.DataFrame],
+        finite: bool = False,
         **options: Any,
     ) -> DataFrame:
         """The output of a query as a streaming DataFrame, with as many shards as the session's shuffle partitions."""
@@ -79,7 +81,7 @@ class SparkWorkspace:
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
         stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=True)
-        return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen)))
+        return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen), finite=finite))
 
     def start(
         self,
@@ -89,11 +91,14 @@ class SparkWorkspace:
         base: Path,
         tables: Mapping[str, pl.DataFrame],
         checkpoint: str | Path | None,
+        finite: bool = False,
         trigger: Mapping[str, Any] | None = None,
         sink_options: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Any:
         """Starts a query into a sink; Spark's handle of it."""
+        if finite:
+            trigger = _require_one_go(trigger)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         # A folder gets late rows too, and whole ones.
@@ -108,7 +113,7 @@ class SparkWorkspace:
         claimed = claim(None if checkpoint is None else Path(checkpoint), stage)
         aside = _aside(stage, chosen, claimed.run)
         with partitions(self.spark, stage.most_shards):
-            packed = self._packed(stage, base, aside)
+            packed = self._packed(stage, base, aside, finite=finite)
             match sink:
                 case Path():
                     folder = QueryFolder(sink, stage, claimed, aside=aside)
@@ -130,8 +135,10 @@ class SparkWorkspace:
     def _stage(self, query: CompiledQuery, options: SparkOptions, **how: Any) -> Stage:
         return make_stage(query, options, changes=self.changes, **how)
 
-    def _packed(self, stage: Stage, base: Path, aside: Aside) -> tuple[list[DataFrame], tuple[int, ...]]:
-        """The streams of a stage, packed, and the labels of its shards."""
+    def _packed(
+        self, stage: Stage, base: Path, aside: Aside, *, finite: bool
+    ) -> tuple[list[DataFrame], tuple[int, ...]]:
+        """The streams of a stage, packed, with their end if they are finite, and the labels of its shards."""
         labels = pipeline.labels_for(self.spark, stage)
         # A file's columns may be known by their places, so it is read by the whole declaration.
         scans = [node.stream for node in stage.plan.walk() if isinstance(node, StreamScan)]
@@ -147,12 +154,24 @@ class SparkWorkspace:
             else packed_stream(self.spark, stage, stream, base, labels, aside)
             for stream in {scan.name: scan for scan in scans}.values()
         ]
+        if finite:
+            packed.append(packed_end(self.spark, stage, labels))
         return packed, labels
 
 
 def _aside(stage: Stage, options: SparkOptions, run: str | None = None) -> Aside:
     names = frozenset([*(each.name for each in stage.streams), *stage.tables])
     return Aside(options.rejects, names, run)
+
+
+def _require_one_go(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The trigger that reads all that is there and ends; InputError if another was asked for."""
+    if trigger is not None and not (trigger.get("availableNow") or trigger.get("once")):
+        raise InputError(
+            f"finite=True ends the query with what is there, and the trigger {dict(trigger)} goes on",
+            remedy="leave the trigger out, or finite",
+        )
+    return {"availableNow": True} if trigger is None else trigger
 
 
 def _require_streaming(data: DataFrame, what: str) -> None:
