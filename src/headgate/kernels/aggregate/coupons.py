@@ -1,15 +1,15 @@
 """Coupons: about how many different values there are, from how many cells of a sketch their hashes fall into.
 
 ```
-hash of a value    … 0 1 0 0 0 | 0 1 1 0 1 0 0 1 1 1      the last ten bits choose one of 1024 rows of cells,
+hash of a value    … 0 1 0 0 0 | 0 1 1 0 1 0 … 1 1 1      the last twelve bits choose one of 4096 rows of cells,
                          └─r─┘         row                the zeros before them the r-th cell of it, with chance 2**-r
 ```
 
 A cell that has been hit says that some value was there; how many different values it takes to hit that many cells is
 known, and is the answer. It depends on the values alone, not on their order, nor on how they were split and merged;
-and because a bag counts how often each cell is hit, values that leave are taken back. There are 1024 · 55 cells,
-of which n values hit about 1024 · log2(n / 1024): the state is bounded whatever comes. The relative standard error is
-0.69 / sqrt(1024), which is 2.2 %; few values are counted exactly, unless two fall into one cell.
+and because a bag counts how often each cell is hit, values that leave are taken back. There are 4096 · 53 cells,
+of which n values hit about 4096 · log2(n / 4096): the state is bounded whatever comes. The relative standard error is
+0.69 / sqrt(4096), which is 1.1 %; few values are counted exactly, unless two fall into one cell.
 
 Probabilistic counting with the estimator that takes the number of coupons alone (K. J. Lang, Back to the future: an
 even more nearly optimal cardinality estimation algorithm, 2017).
@@ -24,7 +24,7 @@ import polars as pl
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-ROW_BITS = 10
+ROW_BITS = 12
 _ROWS = 1 << ROW_BITS
 _CELLS = 64 - ROW_BITS + 1
 _SEED = 0x9E3779B97F4A7C15
