@@ -234,7 +234,8 @@ def _of_pairs(call: AggregateCall, pairs: Sequence[tuple[Any, Any]]) -> Any:
             alone = _spread(x, x), _spread(y, y)
             if not all(alone):
                 return math.nan
-            return min(1.0, max(-1.0, _spread(x, y) / math.sqrt(alone[0]) / math.sqrt(alone[1])))
+            found = _spread(x, y) / math.sqrt(alone[0]) / math.sqrt(alone[1])
+            return found if math.isnan(found) else min(1.0, max(-1.0, found))
         case _:
             raise AssertionError(call)
 
@@ -255,7 +256,7 @@ def _spread(x: Sequence[float], y: Sequence[float]) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _bucket(value: Any) -> float:

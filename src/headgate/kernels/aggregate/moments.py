@@ -46,6 +46,8 @@ def correlation(sums: Mapping[Term, Digits], count: Ints) -> pl.Series:
     y = _spread(sums[Term.YY], sums[Term.Y], sums[Term.Y], count)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.clip(both / np.sqrt(x) / np.sqrt(y), -1.0, 1.0)
+    # Also where it varies by less than a double can tell.
+    found = np.where((x == 0) | (y == 0), np.nan, found)
     return _where_enough(found, count, sample=True)
 
 
