@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from headgate.kernels.aggregate import Aggregate, AggregateCall, AggregateState, Function
+from headgate.kernels.aggregate.coding import encode
+from headgate.kernels.aggregate.coupons import coupons, estimate
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
@@ -149,11 +153,19 @@ def _call(kernel: Aggregate, call: AggregateCall, members: Sequence[Payload]) ->
     if call.argument is None:
         return len(members)
     place = list(kernel.schema).index(call.argument)
+    if call.second is not None:
+        pairs = [(member[list(kernel.schema).index(call.second)], member[place]) for member in members]
+        return _of_pairs(call, [pair for pair in pairs if pair[0] is not None])
     values = [member[place] for member in members if member[place] is not None]
     if call.distinct:
         values = list(dict.fromkeys(values))
     if call.function == Function.COUNT:
         return len(values)
+    if call.function == Function.COLLECT_SET:
+        return sorted(set(values), key=_rank)
+    if call.function == Function.APPROX_COUNT_DISTINCT:
+        cells = coupons(encode(pl.Series(_plain(values), dtype=kernel.schema[call.argument], strict=False)))
+        return int(estimate(np.array([cells.n_unique()]))[0])
     if not values:
         return None
     dtype = kernel.schema[call.argument]
@@ -171,7 +183,20 @@ def _call(kernel: Aggregate, call: AggregateCall, members: Sequence[Payload]) ->
             return mean.quantize(Decimal(1).scaleb(-min(38, dtype.scale + 4)), ROUND_HALF_UP, EXACT)
         case Function.AVG:
             return (_float_sum(values) if dtype.is_float() else float(sum(values))) / len(values)
-        case Function.MIN:
+        case Function.BOOL_AND:
+            return all(values)
+        case Function.BOOL_OR:
+            return any(values)
+        case Function.VAR_POP | Function.VAR_SAMP:
+            return _variance(values, sample=call.function == Function.VAR_SAMP)
+        case Function.STDDEV_POP | Function.STDDEV_SAMP:
+            found = _variance(values, sample=call.function == Function.STDDEV_SAMP)
+            return None if found is None else math.sqrt(found)
+        case Function.APPROX_PERCENTILE:
+            ordered = sorted(map(_bucket, values), key=_rank)
+            found = ordered[max(math.ceil(len(ordered) * call.share) - 1, 0)]
+            return found if dtype.is_float() else int(found)
+        case Function.MIN | Function.ANY_VALUE:
             return min(values, key=_rank)
         case Function.MAX:
             return max(values, key=_rank)
@@ -183,6 +208,68 @@ def _call(kernel: Aggregate, call: AggregateCall, members: Sequence[Payload]) ->
             return best[: int(call.parameter or 0)]
         case _:
             raise AssertionError(call)
+
+
+def _of_pairs(call: AggregateCall, pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """Calls of two arguments, over pairs of the second, which is never NULL, and the first."""
+    ordered = sorted(pairs, key=lambda pair: (_rank(pair[0]), pair[1] is not None, _rank(pair[1])))
+    whole = [pair for pair in ordered if pair[1] is not None]
+    match call.function:
+        case Function.MIN_BY | Function.FIRST:
+            return ordered[0][1] if ordered else None
+        case Function.MAX_BY | Function.LAST:
+            return ordered[-1][1] if ordered else None
+        case Function.COLLECT_LIST:
+            return [value for _, value in whole]
+        case Function.COVAR_POP | Function.COVAR_SAMP | Function.CORR:
+            sample = call.function != Function.COVAR_POP
+            if len(whole) < (2 if sample else 1):
+                return None
+            x, y = ([float(pair[side]) for pair in whole] for side in (1, 0))
+            if not all(map(math.isfinite, (*x, *y))):
+                return math.nan
+            number = float(len(whole))
+            if call.function != Function.CORR:
+                return _spread(x, y) / (number * (number - 1) if sample else number * number)
+            alone = _spread(x, x), _spread(y, y)
+            if not all(alone):
+                return math.nan
+            found = _spread(x, y) / math.sqrt(alone[0]) / math.sqrt(alone[1])
+            return found if math.isnan(found) else min(1.0, max(-1.0, found))
+        case _:
+            raise AssertionError(call)
+
+
+def _variance(values: Sequence[Any], *, sample: bool) -> float | None:
+    numbers, count = [float(value) for value in values], float(len(values))
+    if sample and count < 2:
+        return None
+    if not all(map(math.isfinite, numbers)):
+        return math.nan
+    return _spread(numbers, numbers) / (count * (count - 1) if sample else count * count)
+
+
+def _spread(x: Sequence[float], y: Sequence[float]) -> float:
+    """n·Σxy − Σx·Σy, rounded once."""
+    a, b = [Fraction(each) for each in x], [Fraction(each) for each in y]
+    exact = len(a) * sum(map(operator.mul, a, b)) - sum(a) * sum(b)
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _bucket(value: Any) -> float:
+    """The nearest number of eight significant binary digits; half-way, the one farther from zero."""
+    number = math.nan if value == "NaN" else float(value)
+    if not math.isfinite(number) or not number:
+        return number
+    fraction, exponent = math.frexp(abs(number))
+    return math.copysign(math.ldexp(math.floor(fraction * 256 + 0.5), exponent - 8), number)
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    return [math.nan if value == "NaN" else value for value in values]
 
 
 def _decimal_sum(values: Sequence[Decimal]) -> Decimal:

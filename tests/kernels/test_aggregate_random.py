@@ -69,8 +69,8 @@ def rows(
     return lifetimes()
 
 
-def calls_over(dtype: pl.DataType) -> list[AggregateCall]:
-    """Every call that a type allows."""
+def calls_over(dtype: pl.DataType, key: pl.DataType) -> list[AggregateCall]:
+    """Every call that the types of a value and a key allow."""
     found = [
         AggregateCall(Function.COUNT, None, "rows"),
         AggregateCall(Function.COUNT, "x", "count"),
@@ -78,7 +78,18 @@ def calls_over(dtype: pl.DataType) -> list[AggregateCall]:
         AggregateCall(Function.MIN, "x", "min"),
         AggregateCall(Function.MAX, "x", "max", distinct=True),
         AggregateCall(Function.TOP, "x", "top", parameter=2),
+        AggregateCall(Function.ANY_VALUE, "x", "any_value"),
+        AggregateCall(Function.MIN_BY, "x", "min_by", second="k"),
+        AggregateCall(Function.MAX_BY, "k", "max_by", second="x"),
+        AggregateCall(Function.LAST, "x", "last", second="k"),
+        AggregateCall(Function.COLLECT_LIST, "x", "list", second="k"),
+        AggregateCall(Function.COLLECT_SET, "x", "set"),
+        AggregateCall(Function.APPROX_COUNT_DISTINCT, "x", "about"),
     ]
+    if dtype == pl.Boolean():
+        found += [AggregateCall(Function.BOOL_AND, "x", "all"), AggregateCall(Function.BOOL_OR, "x", "some")]
+    if dtype.is_integer() or dtype.is_float():
+        found.append(AggregateCall(Function.APPROX_PERCENTILE, "x", "rank", parameter=0.7))
     if dtype.is_numeric():
         found += [
             AggregateCall(Function.SUM, "x", "sum"),
@@ -87,6 +98,17 @@ def calls_over(dtype: pl.DataType) -> list[AggregateCall]:
             AggregateCall(Function.AVG, "x", "avg_distinct", distinct=True),
             AggregateCall(Function.MEDIAN, "x", "median"),
             AggregateCall(Function.QUANTILE, "x", "quantile", parameter=0.3),
+            AggregateCall(Function.VAR_POP, "x", "var_pop"),
+            AggregateCall(Function.VAR_SAMP, "x", "var_samp"),
+            AggregateCall(Function.STDDEV_POP, "x", "stddev_pop"),
+            AggregateCall(Function.STDDEV_SAMP, "x", "stddev_samp"),
+            AggregateCall(Function.CORR, "x", "alike", second="x"),
+        ]
+    if dtype.is_numeric() and key.is_numeric():
+        found += [
+            AggregateCall(Function.COVAR_POP, "x", "covar_pop", second="k"),
+            AggregateCall(Function.COVAR_SAMP, "k", "covar_samp", second="x"),
+            AggregateCall(Function.CORR, "x", "corr", second="k"),
         ]
     return found
 
@@ -96,7 +118,7 @@ def cases(draw: st.DrawFn, dtype: pl.DataType, *, keyed: bool | None = None) -> 
     """A kernel with some calls over a value of the type, and rows for it."""
     endings = draw(st.booleans())
     key = draw(st.sampled_from(list(KEYS)))
-    calls = draw(st.lists(st.sampled_from(calls_over(dtype)), min_size=1, max_size=4, unique=True))
+    calls = draw(st.lists(st.sampled_from(calls_over(dtype, key)), min_size=1, max_size=4, unique=True))
     keys = ("k",) if (draw(st.booleans()) if keyed is None else keyed) else ()
     kernel = Aggregate({"k": key, "x": dtype}, keys, tuple(calls), slide=None, append=False, endings=endings)
     return kernel, draw(rows(VALUES[dtype], KEYS[key], endings=endings))

@@ -65,7 +65,7 @@ def closed(rows: list[Row], names: Iterable[str], delay: int) -> list[Row]:
 
 def calls(*named: tuple[str, str | None, bool]) -> tuple[AggregateCall, ...]:
     return tuple(
-        AggregateCall(Function(function), argument, f"c{number}", distinct)
+        AggregateCall(Function[function], argument, f"c{number}", distinct)
         for number, (function, argument, distinct) in enumerate(named)
     )
 

@@ -10,6 +10,7 @@ from tests.oracle.duck import LEAF
 from tests.oracle.relation import Relation
 
 from headgate.language import nodes
+from headgate.model.aggregates import function_named
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,9 @@ def is_aggregate(select: exp.Select) -> bool:
     stack = [part for part in (*select.expressions, select.args.get("having")) if part is not None]
     while stack:
         node = stack.pop()
-        if isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.upper() == "TOP"):
+        if isinstance(node, (exp.AggFunc, exp.Any)):
+            return True
+        if isinstance(node, exp.Anonymous) and function_named(node.name) is not None:
             return True
         if not isinstance(node, exp.Query):
             stack.extend(node.iter_expressions())
@@ -105,9 +108,34 @@ def take_apart(select: exp.Select, source: Source) -> Block:
     inputs = _replace_inputs(query, source, leaves)
     items, names = _without_stars(query, inputs)
     query.set("expressions", items)
+    _order_by_time(query, inputs)
     instants = _choose_versions(query, inputs, ())
     _replace_nested(query, source, leaves, instants)
     return Block(query, leaves, names, inputs)
+
+
+_BY_TIME: dict[type[exp.Expr], str] = {
+    exp.First: "first_by",
+    exp.FirstValue: "first_by",
+    exp.Last: "last_by",
+    exp.LastValue: "last_by",
+    exp.ArrayAgg: "collected",
+}
+"""Aggregates that go by the event time of rows, and the macros that do."""
+
+
+def _order_by_time(query: exp.Select, inputs: tuple[Input, ...]) -> None:
+    """Gives aggregates that go by event time that of the row: the latest of the streams' that it comes from."""
+    times = [exp.column("ts", table=each.alias) for each in inputs if each.relation.times is not None]
+    parts = [*query.expressions, query.args.get("having")]
+    for node in [found for part in parts if part is not None for found in part.find_all(*_BY_TIME)]:
+        time = exp.Greatest(this=times[0].copy(), expressions=[each.copy() for each in times[1:]])
+        called = exp.Anonymous(this=_BY_TIME[type(node)], expressions=[node.this.copy(), time])
+        within = node.parent if isinstance(node.parent, exp.IgnoreNulls) else None
+        if within is not None:
+            given = exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null()))
+            called.set("expressions", [node.this.copy(), exp.Case(ifs=[exp.If(this=given, true=time)])])
+        (within or node).replace(called)
 
 
 def _replace_inputs(select: exp.Select, source: Source, leaves: dict[str, Relation]) -> tuple[Input, ...]:

@@ -29,6 +29,22 @@ _TOP = """CREATE MACRO top_items(x, k) AS list_transform(
     lambda e: {'item': e.item, 'count': -e.n})"""
 
 
+# Spark's answers where DuckDB's are others: the value of the row that comes first though it is NULL, equal ones by
+# value with NULL before all; arrays without NULL, in an order, empty over nothing; no correlation of a single pair.
+_MACROS = (
+    _TOP,
+    """CREATE MACRO first_by(x, y) AS
+        arg_min_null(x, CASE WHEN y IS NOT NULL THEN row(y, x IS NOT NULL, x) END)""",
+    """CREATE MACRO last_by(x, y) AS
+        arg_max_null(x, CASE WHEN y IS NOT NULL THEN row(y, x IS NOT NULL, x) END)""",
+    """CREATE MACRO collected(x, t) AS
+        list_filter(coalesce(list(x ORDER BY t, x), []), lambda e: e IS NOT NULL)""",
+    """CREATE MACRO collected_set(x) AS
+        list_sort(list_filter(coalesce(list(DISTINCT x), []), lambda e: e IS NOT NULL))""",
+    "CREATE MACRO correlation(x, y) AS CASE WHEN regr_count(x, y) > 1 THEN corr(x, y) END",
+)
+
+
 @dataclass(frozen=True)
 class Answers:
     """Result rows of a query, and the positions of those that belong to each instant."""
@@ -42,7 +58,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     # Tiny inputs: threads would cost more than they bring.
     connection.execute("SET threads = 1")
-    connection.execute(_TOP)
+    for macro in _MACROS:
+        connection.execute(macro)
     return connection
 
 
@@ -140,6 +157,28 @@ def translate(query: exp.Expr) -> exp.Expr:
         match node:
             case exp.Anonymous() if node.name.upper() == "TOP":
                 return exp.Anonymous(this="top_items", expressions=node.expressions)
+            case exp.Anonymous() if node.name.upper() == "EVERY":
+                return exp.LogicalAnd(this=node.expressions[0])
+            case exp.Anonymous() if node.name.upper() == "SOME":
+                return exp.LogicalOr(this=node.expressions[0])
+            case exp.Anonymous() if node.name.upper() in ("STD", "MEAN"):
+                return {"STD": exp.Stddev, "MEAN": exp.Avg}[node.name.upper()](this=node.expressions[0])
+            case exp.Any():
+                return exp.LogicalOr(this=node.this.this)
+            case exp.AnyValue():
+                return exp.Min(this=node.this)
+            case exp.ArgMin() | exp.ArgMax():
+                name = "first_by" if isinstance(node, exp.ArgMin) else "last_by"
+                return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+            case exp.Corr():
+                return exp.Anonymous(this="correlation", expressions=[node.this, node.expression])
+            case exp.ArrayUniqueAgg():
+                return exp.Anonymous(this="collected_set", expressions=[node.this])
+            case exp.ApproxDistinct():
+                # Few values are counted exactly.
+                return exp.Count(this=exp.Distinct(expressions=[node.this]))
+            case exp.ApproxQuantile():
+                return exp.Anonymous(this="quantile_disc", expressions=[node.this, node.args["quantile"]])
             case exp.Quantile():
                 return exp.Anonymous(this="quantile_cont", expressions=[node.this, node.args["quantile"]])
             case exp.StrToUnix():

@@ -20,6 +20,7 @@ _LITERALS = {
 TOP, AVERAGE = "TOP", "AVERAGE"
 """Types that no query reads on: lists, and numbers whose sums would depend on their order."""
 _NUMERIC = (BIGINT, INT, DOUBLE, DECIMAL)
+_OF_NUMBERS = ("sum", "avg", "median", "quantile", "moment", "pairs", "rank")
 
 
 @dataclass(frozen=True)
@@ -141,21 +142,53 @@ def few_valued(choices: Choices, columns: Sequence[Typed]) -> Typed:
     return choices.choose(options)
 
 
-def aggregate(choices: Choices, columns: Sequence[Typed]) -> Typed:
-    """An aggregate function over a column, or COUNT(*)."""
+def aggregate(choices: Choices, columns: Sequence[Typed], *, timed: bool = False) -> Typed:
+    """An aggregate function over a column, or COUNT(*); `timed` says that rows have the event time of a stream."""
     usable = [column for column in columns if column.type != TIMESTAMP]
     numeric = [column for column in usable if column.type in _NUMERIC]
+    truths = [column for column in usable if column.type == BOOLEAN]
     kinds = {"count": 3, "count_of": 2, "extreme": 3, "distinct": 2, "top": 1}
+    kinds |= {"by": 2, "any_value": 1, "set": 1, "sketch": 1}
     if numeric:
-        kinds |= {"sum": 4, "avg": 2, "median": 1, "quantile": 1}
+        kinds |= {"sum": 4, "avg": 2, "median": 1, "quantile": 1, "moment": 2, "pairs": 2, "rank": 1}
+    if truths:
+        kinds["truth"] = 2
+    if timed:
+        kinds |= {"first": 2, "list": 1}
     kind = choices.weigh(kinds) if usable else "count"
     choices.features.add(f"aggregate {kind}")
     if kind == "count":
         return Typed("COUNT(*)", BIGINT)
-    column = choices.choose(numeric if kind in ("sum", "avg", "median", "quantile") else usable)
+    column = choices.choose(numeric if kind in _OF_NUMBERS else truths if kind == "truth" else usable)
     # Averages of decimals round in a way of their own; what is tested here is their upkeep.
     real = column.text if column.type != DECIMAL else f"CAST({column.text} AS DOUBLE)"
     match kind:
+        case "by":
+            order = choices.choose(columns).text
+            return Typed(f"{choices.choose(('MIN_BY', 'MAX_BY'))}({column.text}, {order})", column.type)
+        case "any_value":
+            return Typed(f"ANY_VALUE({column.text})", column.type)
+        case "first":
+            return Typed(f"{choices.choose(('FIRST', 'LAST'))}({column.text})", column.type)
+        case "list":
+            return Typed(f"COLLECT_LIST({column.text})", TOP)
+        case "sketch" if column.type in (BIGINT, INT, BOOLEAN, DATE):
+            # Small numbers fall into cells of their own, so that the count is exact.
+            return Typed(f"APPROX_COUNT_DISTINCT({column.text})", BIGINT)
+        case "set" | "sketch":
+            return Typed(f"COLLECT_SET({column.text})", TOP)
+        case "rank":
+            return Typed(f"APPROX_PERCENTILE({real}, {choices.choose(('0.25', '0.5', '1'))})", AVERAGE)
+        case "truth":
+            return Typed(
+                f"{choices.choose(('BOOL_AND', 'BOOL_OR', 'EVERY', 'SOME'))}({column.text})", BOOLEAN
+            )
+        case "moment":
+            name = choices.choose(("STDDEV", "VARIANCE", "VAR_POP", "STDDEV_POP", "VAR_SAMP", "STDDEV_SAMP"))
+            return Typed(f"{name}({real})", AVERAGE)
+        case "pairs":
+            name = choices.choose(("COVAR_SAMP", "COVAR_POP", "CORR"))
+            return Typed(f"{name}({real}, {choices.choose(numeric).text})", AVERAGE)
         case "count_of":
             return Typed(f"COUNT({column.text})", BIGINT)
         case "distinct":

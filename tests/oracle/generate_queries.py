@@ -292,6 +292,13 @@ class Author:
         core = self.project(items, conditions)
         return replace(core, distinct=True)
 
+    def all_timed(self, items: Sequence[Item]) -> bool:
+        """Whether every row has the event time of a stream that is read itself."""
+        streams = {each.name for each in self.declared if each.slack is not None}
+        known = {each.name for each in self.declared}
+        read = {item.text.split()[0] for item in items}
+        return read <= known and bool(read & streams)
+
     def group(
         self, items: Sequence[Item], conditions: Sequence[str], *, plain: bool = False, total: bool = True
     ) -> Core:
@@ -304,7 +311,10 @@ class Author:
             by = by[:1] if by[0] in by[1:] else by
         if by and self.choices.chance(self.timed) and (key := self.time_key(columns)) is not None:
             by.append(key)
-        values = [aggregate(self.choices, columns) for _ in range(self.choices.choose((1, 2, 3)))]
+        values = [
+            aggregate(self.choices, columns, timed=self.all_timed(items))
+            for _ in range(self.choices.choose((1, 2, 3)))
+        ]
         if all(value.type in (TOP, AVERAGE) for value in values):
             values.append(Typed("COUNT(*)", BIGINT))
         listed = [*self.choices.subset(by, 0 if self.choices.chance(10) else len(by), len(by)), *values]

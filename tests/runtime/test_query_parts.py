@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.kernels.emit import Dstream
+from headgate.kernels.emit.emit import Dstream
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
 

@@ -1,4 +1,4 @@
-"""Grouping and aggregates: what each function needs of the join below it."""
+"""Grouping and aggregates: what each need needs of the join below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.safety.memory_synopsis import Values, representatives
 from headgate.safety.theory.memory.aggregates import (
     Aggregate,
     AggregateQuery,
-    Function,
+    Need,
     extreme_failure,
     extreme_failure_of_ordered,
     judge_aggregate,
@@ -31,51 +31,51 @@ from headgate.safety.theory.memory.witness import build_witness
 A, B, C = Attribute("S", "A"), Attribute("S", "B"), Attribute("S", "C")
 D, E = Attribute("T", "D"), Attribute("T", "E")
 
-HOLISTIC = [Function.COUNT_DISTINCT, Function.MEDIAN, Function.QUANTILE, Function.TOP]
-ADDITIVE = [Function.SUM, Function.COUNT, Function.AVG]
-EXTREME = [Function.MIN, Function.MAX]
+HOLISTIC = [Need.DIFFERENT_VALUES, Need.EVERY_VALUE]
+ADDITIVE = [Need.SUMS]
+EXTREME = [Need.LEAST, Need.GREATEST]
 
 
-def bounded(function: Function, attribute: Attribute, grouping: str, predicates: str, **more: object) -> bool:
+def bounded(need: Need, attribute: Attribute, grouping: str, predicates: str, **more: object) -> bool:
     source = query(grouping, predicates, distinct=False, **more)  # type: ignore[arg-type]
-    return judge_aggregate(AggregateQuery(source, (Aggregate(function, attribute),))).bounded
+    return judge_aggregate(AggregateQuery(source, (Aggregate(need, attribute),))).bounded
 
 
-@pytest.mark.parametrize("function", ADDITIVE)
-def test_sums_over_an_equality_join_of_an_interval(function: Function) -> None:
-    assert bounded(function, B, "A", "A=D, A>10, D<20")
+@pytest.mark.parametrize("need", ADDITIVE)
+def test_sums_over_an_equality_join_of_an_interval(need: Need) -> None:
+    assert bounded(need, B, "A", "A=D, A>10, D<20")
 
 
-@pytest.mark.parametrize("function", ADDITIVE)
-def test_sums_under_an_inequality_join_need_all_rows(function: Function) -> None:
-    assert not bounded(function, B, "A", "B<D, A>10, A<20")
+@pytest.mark.parametrize("need", ADDITIVE)
+def test_sums_under_an_inequality_join_need_all_rows(need: Need) -> None:
+    assert not bounded(need, B, "A", "B<D, A>10, A<20")
 
 
-@pytest.mark.parametrize("function", list(Function))
-def test_groups_must_be_finitely_many(function: Function) -> None:
+@pytest.mark.parametrize("need", list(Need))
+def test_groups_must_be_finitely_many(need: Need) -> None:
     verdict = judge_aggregate(
-        AggregateQuery(query("A", "A>10", distinct=False, streams={"S": "A B"}), (Aggregate(function, B),))
+        AggregateQuery(query("A", "A>10", distinct=False, streams={"S": "A B"}), (Aggregate(need, B),))
     )
     assert verdict.failure is not None
     assert verdict.failure.condition is Condition.GROUPING
 
 
-@pytest.mark.parametrize("function", [*ADDITIVE, *EXTREME])
-def test_one_stream_is_aggregated_as_it_comes(function: Function) -> None:
-    assert bounded(function, B, "A", "A>10, A<20", streams={"S": "A B"})
+@pytest.mark.parametrize("need", [*ADDITIVE, *EXTREME])
+def test_one_stream_is_aggregated_as_it_comes(need: Need) -> None:
+    assert bounded(need, B, "A", "A>10, A<20", streams={"S": "A B"})
 
 
-@pytest.mark.parametrize("function", HOLISTIC)
-def test_holistic_aggregates_need_finitely_many_values(function: Function) -> None:
-    assert not bounded(function, B, "A", "A>10, A<20", streams={"S": "A B"})
-    assert bounded(function, B, "A", "A>10, A<20, B>0, B<9", streams={"S": "A B"})
-    assert not bounded(function, B, "A", "A=D, A>10, D<20")
-    assert bounded(function, B, "A", "A=D, A>10, D<20, B>0, B<9")
+@pytest.mark.parametrize("need", HOLISTIC)
+def test_holistic_aggregates_need_finitely_many_values(need: Need) -> None:
+    assert not bounded(need, B, "A", "A>10, A<20", streams={"S": "A B"})
+    assert bounded(need, B, "A", "A>10, A<20, B>0, B<9", streams={"S": "A B"})
+    assert not bounded(need, B, "A", "A=D, A>10, D<20")
+    assert bounded(need, B, "A", "A=D, A>10, D<20, B>0, B<9")
 
 
 def test_counting_distinct_values_does_not_count_rows() -> None:
-    assert bounded(Function.COUNT_DISTINCT, A, "", "B<D, A>10, A<20")
-    assert not bounded(Function.MEDIAN, A, "", "B<D, A>10, A<20")
+    assert bounded(Need.DIFFERENT_VALUES, A, "", "B<D, A>10, A<20")
+    assert not bounded(Need.EVERY_VALUE, A, "", "B<D, A>10, A<20")
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_counting_distinct_values_does_not_count_rows() -> None:
 def test_an_extreme_is_kept_only_if_joins_ask_for_the_same(
     predicates: str, greatest: bool, least: bool
 ) -> None:
-    assert bounded(Function.MAX, B, "", predicates) is greatest
-    assert bounded(Function.MIN, B, "", predicates) is least
+    assert bounded(Need.GREATEST, B, "", predicates) is greatest
+    assert bounded(Need.LEAST, B, "", predicates) is least
 
 
 def test_every_aggregate_of_a_query_must_be_bounded() -> None:
     source = query("", "D<B", distinct=False)
-    only = AggregateQuery(source, (Aggregate(Function.MAX, B),))
-    both = AggregateQuery(source, (Aggregate(Function.MAX, B), Aggregate(Function.COUNT)))
+    only = AggregateQuery(source, (Aggregate(Need.GREATEST, B),))
+    both = AggregateQuery(source, (Aggregate(Need.GREATEST, B), Aggregate(Need.SUMS)))
     assert judge_aggregate(only).bounded
     assert not judge_aggregate(both).bounded
 
@@ -110,11 +110,11 @@ def test_grouping_alone_is_a_projection_without_duplicates() -> None:
 
 
 def extremes(
-    source: SpjQuery, attribute: Attribute, function: Function, seen: dict[str, list[Row]]
+    source: SpjQuery, attribute: Attribute, need: Need, seen: dict[str, list[Row]]
 ) -> dict[Row, Code]:
     """The MIN or MAX of every group over all rows."""
     pairs = answer(source.projecting((*source.projection, attribute), distinct=True), seen)
-    best = max if function is Function.MAX else min
+    best = max if need is Need.GREATEST else min
     groups: dict[Row, list[Code]] = defaultdict(list)
     for row in pairs:
         groups[row[:-1]].append(row[-1])
@@ -126,19 +126,19 @@ def extremes(
 def test_the_definition_and_three_attributes_agree_on_extremes(tried: SpjQuery, data: st.DataObject) -> None:
     closure = close(tried)
     attribute = data.draw(st.sampled_from(tried.attributes))
-    function = data.draw(st.sampled_from(EXTREME))
+    need = data.draw(st.sampled_from(EXTREME))
     if closure is None or polynomial_failure(tried) is not None:
         return  # the question only arises where the join itself is bounded
-    by_definition = any(extreme_failure_of_ordered(part, attribute, function) for part in orderings(closure))
-    assert by_definition == (extreme_failure(closure, attribute, function) is not None)
+    by_definition = any(extreme_failure_of_ordered(part, attribute, need) for part in orderings(closure))
+    assert by_definition == (extreme_failure(closure, attribute, need) is not None)
 
 
 @settings(max_examples=150)
 @given(tried=random_queries(ops=ALL, joins_only=True, distinct=True), data=st.data())
 def test_a_refused_extreme_has_a_witness(tried: SpjQuery, data: st.DataObject) -> None:
     attribute = data.draw(st.sampled_from(tried.attributes))
-    function = data.draw(st.sampled_from(EXTREME))
-    failure = judge_aggregate(AggregateQuery(tried, (Aggregate(function, attribute),))).failure
+    need = data.draw(st.sampled_from(EXTREME))
+    failure = judge_aggregate(AggregateQuery(tried, (Aggregate(need, attribute),))).failure
     if failure is None or failure.condition not in (Condition.GREATEST, Condition.LEAST):
         return
     found = build_witness(tried, failure, 4)
@@ -151,7 +151,7 @@ def test_a_refused_extreme_has_a_witness(tried: SpjQuery, data: st.DataObject) -
             seen[found.stream] = [found.rows[place] for place in history]
             for stream, row in probe:
                 seen[stream].append(row)
-            answers.append(sorted(extremes(tried, attribute, function, seen).items()))
+            answers.append(sorted(extremes(tried, attribute, need, seen).items()))
         told[history] = repr(answers)
     assert len(set(told.values())) == 2**4
 
@@ -161,13 +161,13 @@ def test_a_refused_extreme_has_a_witness(tried: SpjQuery, data: st.DataObject) -
 def test_an_admitted_extreme_is_computed_from_synopses(tried: SpjQuery, data: st.DataObject) -> None:
     """The aggregated attribute is cut too; a bucket that no join refines keeps the row with its extreme."""
     attribute = data.draw(st.sampled_from(tried.attributes))
-    function = data.draw(st.sampled_from(EXTREME))
+    need = data.draw(st.sampled_from(EXTREME))
     if (
         close(tried) is None
-        or not judge_aggregate(AggregateQuery(tried, (Aggregate(function, attribute),))).bounded
+        or not judge_aggregate(AggregateQuery(tried, (Aggregate(need, attribute),))).bounded
     ):
         return
-    best = max if function is Function.MAX else min
+    best = max if need is Need.GREATEST else min
     kept_by = synopses(tried.projecting((attribute,), distinct=True))
     memory: dict[str, dict[Bucket, list[Values]]] = {s.occurrence: {} for s in tried.streams}
     seen: dict[str, list[Row]] = defaultdict(list)
@@ -191,4 +191,4 @@ def test_an_admitted_extreme_is_computed_from_synopses(tried: SpjQuery, data: st
             ]
             for s in tried.streams
         }
-        assert extremes(tried, attribute, function, stored) == extremes(tried, attribute, function, seen)
+        assert extremes(tried, attribute, need, stored) == extremes(tried, attribute, need, seen)

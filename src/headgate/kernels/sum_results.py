@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headgate.kernels.stateless import EmptyState, Stateless
+from headgate.model.aggregates import Accumulator
 from headgate.model.batch import LIFETIME_COLUMNS, Batch
 from headgate.model.time import Clock
 
@@ -16,7 +17,7 @@ from headgate.model.time import Clock
 class SumCall:
     """One result, COUNT, SUM or AVG: the columns with the sum and with how many values there were."""
 
-    function: str
+    accumulator: Accumulator
     output: str
     dtype: pl.DataType
     total: str
@@ -24,12 +25,16 @@ class SumCall:
 
     def expression(self) -> pl.Expr:
         filled = pl.col(self.filled).fill_null(0)
-        if self.function == "COUNT":
-            value = filled
-        elif self.function == "SUM":
-            value = pl.when(filled > 0).then(pl.col(self.total))
-        else:
-            value = pl.when(filled > 0).then(pl.col(self.total).cast(pl.Float64) / filled.cast(pl.Float64))
+        total = pl.col(self.total)
+        match self.accumulator:
+            case Accumulator.COUNT:
+                value = filled
+            case Accumulator.SUM:
+                value = pl.when(filled > 0).then(total)
+            case Accumulator.MEAN:
+                value = pl.when(filled > 0).then(total.cast(pl.Float64) / filled.cast(pl.Float64))
+            case other:
+                raise ValueError(f"{other.name} does not follow from a count and a sum")
         return value.cast(self.dtype).alias(self.output)
 
 

@@ -130,8 +130,8 @@ class _Keeping:
         for place, stored in enumerate(choice.stored):
             asked = keys
             if place and isinstance(node, Aggregate):
-                calls = [c for c in node.calls if c.argument and c.needs_values]
-                asked = tuple(dict.fromkeys((*keys, *(c.argument for c in calls if c.argument))))
+                counted = (name for call in node.calls if call.needs_values for name in call.arguments)
+                asked = tuple(dict.fromkeys((*keys, *counted)))
                 things = "value that is counted"
             few = None if stored.rows is not None else value_limit(node.input, asked)
             if few is None:

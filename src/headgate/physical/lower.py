@@ -21,6 +21,7 @@ from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.state.structure import Structure
 from headgate.kernels.window import time_window as windowing
 from headgate.kernels.window.retain import Retain
+from headgate.model.aggregates import Function
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import BIGINT
 from headgate.optimize.optimize import OptimizedPlan
@@ -268,17 +269,14 @@ class _Lowering:
         adding = aggregate.Aggregate(
             {**schema, **dict.fromkeys(measures, pl.Int64())},
             node.keys,
-            tuple(
-                aggregate.AggregateCall(aggregate.Function("SUM"), name, name, False, None)
-                for name in measures
-            ),
+            tuple(aggregate.AggregateCall(Function.SUM, name, name, False, None) for name in measures),
             slide=common_slide(node),
             endings=False,
         )
         at = self._add("aggregate", adding, at)
         calls = tuple(
             sum_results.SumCall(
-                call.function,
+                call.function.traits.accumulator,
                 call.output.name,
                 polars_type(call.output.type),
                 bucket_join.COUNT if call.argument is None else bucket_join.sum_column(call.argument),
@@ -428,11 +426,12 @@ class _Lowering:
         self._mark_replaced(node.input)
         calls = tuple(
             aggregate.AggregateCall(
-                aggregate.Function(call.function),
+                call.function,
                 call.argument,
                 call.output.name,
                 call.distinct,
                 call.parameter,
+                call.second,
             )
             for call in node.calls
         )

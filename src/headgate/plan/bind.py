@@ -163,6 +163,8 @@ class _Binder:
                     place=self.statement.place(item),
                 )
             members.append(node)
+            if not isinstance(node, TableScan):
+                scope.times[shown] = _event_time(node)
             scope.visible += [
                 Visible(shown, column.name[prefix:], column, also.get(column.name)) for column in node.schema
             ]
@@ -335,6 +337,13 @@ class _Binder:
         if isinstance(item, syntax.Windowed):
             item = item.this
         return item.alias or (item.name if isinstance(item, exp.Table) else name)
+
+
+def _event_time(node: Node) -> str | None:
+    """The event time's column of a stream that is read itself, not through another query."""
+    while isinstance(node, Window):
+        node = node.input
+    return node.stream.time if isinstance(node, StreamScan) else None
 
 
 def _is_grouped(tree: exp.Select) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from headgate.language.nodes import written_name
 from headgate.language.parse import Statement
 from headgate.model.errors import UnsupportedError
 
@@ -35,13 +34,6 @@ _KNOWN: Mapping[type[exp.Expr], tuple[str, ...]] = {
     exp.Exists: ("this",),
     exp.Cast: ("this", "to"),
     exp.TryCast: ("this", "to", "safe"),
-    exp.Count: ("this", "big_int"),
-    exp.Sum: ("this",),
-    exp.Avg: ("this",),
-    exp.Min: ("this",),
-    exp.Max: ("this",),
-    exp.Median: ("this",),
-    exp.Quantile: ("this", "quantile"),
 }
 
 _WORDS: Mapping[tuple[type[exp.Expr], str], str] = {
@@ -88,7 +80,5 @@ def _unsupported(node: exp.Expr, key: str, statement: Statement) -> UnsupportedE
             remedy="use TOP(value, k) for the most frequent, or MAX/MIN",
             place=place,
         )
-    if isinstance(node, exp.AggFunc):
-        return UnsupportedError(f"{written_name(node).upper()} takes one argument", place=place)
     words = _WORDS.get((type(node), key), key.strip("_").replace("_", " ").upper())
     return UnsupportedError(f"{words} is not supported", remedy=_REMEDIES.get((type(node), key)), place=place)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from headgate.language import nodes as syntax
 from headgate.language.parse import Statement
 from headgate.model import types
+from headgate.model.aggregates import aggregate_names
 from headgate.model.errors import TypeMismatchError, UnsupportedError
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
@@ -430,7 +431,7 @@ class ExpressionBinder:
         if isinstance(node, exp.AggFunc):
             return UnsupportedError(
                 f"the aggregate {name.upper()} cannot stand here or is not supported",
-                remedy="aggregates are COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE, TOP, in SELECT and HAVING",
+                remedy=f"aggregates are {', '.join(aggregate_names())}, in SELECT and HAVING",
                 place=self.statement.place(node),
             )
         if not isinstance(node, exp.Func):

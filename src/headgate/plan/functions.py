@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model import types
+from headgate.model.aggregates import aggregate_names
 
 Result: TypeAlias = "pa.DataType | Callable[[Sequence[pa.DataType]], pa.DataType]"
 
@@ -185,10 +186,8 @@ BY_NAME: Mapping[str, Signature] = {
 }
 """Functions that sqlglot has no class for, by lower-case name."""
 
-AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "MEDIAN", "QUANTILE", "TOP")
-
 
 def known_names() -> list[str]:
     """Every function name that a suggestion may offer."""
     scalar = [signature.name for signature in (*BY_CLASS.values(), *BY_NAME.values())]
-    return sorted({*scalar, *(name.lower() for name in AGGREGATES), "cast", "if", "nvl"})
+    return sorted({*scalar, *(name.lower() for name in aggregate_names()), "cast", "if", "nvl"})

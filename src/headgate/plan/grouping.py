@@ -4,40 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import pyarrow as pa
 from sqlglot import exp
 
+from headgate.language.nodes import written_name
 from headgate.language.parse import Statement
 from headgate.model import types
-from headgate.model.errors import NameResolutionError, TypeMismatchError, UnsupportedError
+from headgate.model.aggregates import (
+    MOST_FREQUENT,
+    Accumulator,
+    Distinct,
+    Function,
+    Parameter,
+    Second,
+    function_named,
+    result_type,
+)
+from headgate.model.errors import NameResolutionError, Place, TypeMismatchError, UnsupportedError
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.plan.expressions import ExpressionBinder
 from headgate.plan.nodes import Aggregate, AggregateCall, Filter, Node, Output, Project
 
-_BY_CLASS: dict[type[exp.Expr], str] = {
-    exp.Count: "COUNT",
-    exp.Sum: "SUM",
-    exp.Avg: "AVG",
-    exp.Min: "MIN",
-    exp.Max: "MAX",
-    exp.Median: "MEDIAN",
-    exp.Quantile: "QUANTILE",
-}
-_MOST_TOP = 10_000
 
-
-def aggregate_name(node: exp.Expr) -> str | None:
+def aggregate_of(node: exp.Expr) -> Function | None:
     """The aggregate function that a node calls, if it calls one."""
-    if isinstance(node, exp.Anonymous) and str(node.this).upper() == "TOP":
-        return "TOP"
-    return _BY_CLASS.get(type(node))
+    if isinstance(node, exp.Anonymous):
+        return function_named(str(node.this))
+    if isinstance(node, exp.Any):
+        # ANY with a sub-query or an array is a comparison.
+        return function_named("ANY") if isinstance(node.this, exp.Paren) else None
+    if not isinstance(node, exp.AggFunc):
+        return None
+    named = (function_named(name) for name in (written_name(node), *node.sql_names()))
+    return next((function for function in named if function is not None), None)
+
+
+def _is_call(node: exp.Expr) -> bool:
+    inner = node.this if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) else node
+    return (inner is not node and isinstance(inner, exp.Expr) and _is_call(inner)) or bool(aggregate_of(node))
 
 
 def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
     """The outermost aggregate calls in an expression, sub-queries left alone."""
-    if (isinstance(node, exp.Filter) and aggregate_name(node.this)) or aggregate_name(node):
+    if _is_call(node):
         yield node
     elif not isinstance(node, (exp.Select, exp.Subquery, exp.SetOperation)):
         for child in node.iter_expressions():
@@ -179,98 +191,143 @@ class _Shape:
         return name
 
     def call(self, node: exp.Expr) -> AggregateCall:
+        place = self.binder.statement.place(node)
         condition: exp.Expr | None = None
         if isinstance(node, exp.Filter):
             node, condition = node.this, node.expression.this
-        function = aggregate_name(node)
+        skips_nulls = isinstance(node, exp.IgnoreNulls)
+        if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+            node = node.this
+        function = aggregate_of(node)
         assert function is not None
-        statement = self.binder.statement
-        argument, distinct, parameter = _arguments(node, function, statement)
-        if argument is None and condition is not None:
-            argument = exp.Literal.number(1)
-        if condition is not None:
-            argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument)])
-        if argument is None:
+        called = Called.of(node, function, self.binder.statement)
+        if called.argument is None and condition is None:
             return AggregateCall(function, None, Column(f"{function}(*)", types.BIGINT))
-        if any(True for _ in aggregates_in(argument)):
-            raise UnsupportedError("aggregates do not nest", place=statement.place(node))
-        scalar = self.binder.bind(argument)
-        result = aggregate_type(function, scalar.type)
+        arguments = [exp.Literal.number(1) if called.argument is None else called.argument]
+        if skips_nulls:
+            given = exp.Not(this=exp.Is(this=arguments[0].copy(), expression=exp.Null()))
+            condition = given if condition is None else exp.and_(condition.copy(), given)
+        if called.second is not None:
+            arguments.append(called.second)
+        elif function.traits.second is Second.TIME:
+            arguments.append(self._time(function, node))
+        if condition is not None:
+            arguments = [
+                exp.Case(ifs=[exp.If(this=condition.copy(), true=each.copy())]) for each in arguments
+            ]
+        if any(True for each in arguments for _ in aggregates_in(each)):
+            raise UnsupportedError("aggregates do not nest", place=place)
+        scalars = [self.binder.bind(each) for each in arguments]
+        result = result_type(function, scalars[0].type, scalars[1].type if len(scalars) > 1 else None)
         if result is None:
-            need = "an order" if function in ("MIN", "MAX", "TOP") else "a number"
-            raise TypeMismatchError(
-                f"{function} needs {need}, not {types.spark_name(scalar.type)}", place=statement.place(node)
-            )
-        distinct = distinct and function not in ("MIN", "MAX")
+            shown = ", ".join(types.spark_name(each.type) for each in scalars)
+            raise TypeMismatchError(f"{function} needs {function.traits.takes}, not {shown}", place=place)
+        columns = [self.column(scalar, "argument") for scalar in scalars]
+        once_each = called.distinct and function.traits.distinct is Distinct.ONCE_EACH
         call = AggregateCall(
-            function, self.column(scalar, "argument"), Column("", result), distinct, parameter
+            function, columns[0], Column("", result), once_each, called.parameter, *columns[1:]
         )
         return replace(call, output=Column(call.show(), result))
 
-
-def _arguments(
-    node: exp.Expr, function: str, statement: Statement
-) -> tuple[exp.Expr | None, bool, float | int | None]:
-    """An aggregate's argument (None for COUNT(*)), whether DISTINCT, and its parameter."""
-    if isinstance(node, exp.Anonymous):
-        if len(node.expressions) != 2:
+    def _time(self, function: Function, node: exp.Expr) -> exp.Expr:
+        """The event time of a row: the latest of those of the streams it comes from."""
+        times = self.binder.scope.times
+        untimed = [source for source, time in times.items() if time is None]
+        if untimed or not times:
+            what = untimed[0] if untimed else "a table"
             raise UnsupportedError(
-                "TOP takes a value and how many: TOP(source, 10)", place=statement.place(node)
+                f"{function} goes by event time, and the rows of {what} have none",
+                remedy="take the stream itself in this SELECT, or MIN_BY and MAX_BY with a column of time",
+                place=self.binder.statement.place(node),
             )
-        k = node.expressions[1]
-        if not (isinstance(k, exp.Literal) and not k.is_string and k.this.isdigit()) or not (
-            len(k.this) <= 5 and 1 <= int(k.this) <= _MOST_TOP
-        ):
-            raise UnsupportedError(f"TOP keeps between 1 and {_MOST_TOP} values", place=statement.place(node))
-        return node.expressions[0], False, int(k.this)
-    argument = node.this
-    distinct = isinstance(argument, exp.Distinct)
-    if distinct:
-        if len(argument.expressions) != 1:
-            raise UnsupportedError(
-                f"{function}(DISTINCT …) takes one value",
-                remedy="put the columns into one with CONCAT, or count a DISTINCT sub-query",
-                place=statement.place(node),
-            )
-        argument = argument.expressions[0]
-    if function == "COUNT" and not distinct and isinstance(argument, (exp.Star, exp.Literal)):
-        return None, False, None
-    parameter: float | None = None
-    if function == "QUANTILE":
-        quantile = node.args.get("quantile")
-        text = quantile.this if isinstance(quantile, exp.Literal) and not quantile.is_string else ""
-        try:
-            parameter = float(text)
-        except ValueError:
-            parameter = -1.0
-        if not 0 <= parameter <= 1:
-            raise UnsupportedError(
-                "QUANTILE takes a value and a constant between 0 and 1: QUANTILE(length, 0.9)",
-                place=statement.place(node),
-            )
-    if distinct and function in ("MEDIAN", "QUANTILE"):
-        raise UnsupportedError(f"{function} does not take DISTINCT", place=statement.place(node))
-    if argument is None:
-        raise UnsupportedError(f"{function} needs an argument", place=statement.place(node))
-    return argument, distinct, parameter
+        first, *others = (
+            exp.column(time, table=source, quoted=True) for source, time in times.items() if time
+        )
+        return exp.Greatest(this=first, expressions=others) if others else first
 
 
-def aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
-    """The type of an aggregate over an argument, as in Spark SQL; None if it does not take it."""
-    match function:
-        case "COUNT":
-            return types.BIGINT
-        case "SUM" if pa.types.is_decimal(argument):
-            return pa.decimal128(min(38, argument.precision + 10), argument.scale)
-        case "SUM" if types.is_integer(argument):
-            return types.BIGINT
-        case "AVG" if pa.types.is_decimal(argument):
-            scale = min(38, argument.scale + 4)
-            return pa.decimal128(min(38, argument.precision + 4), scale)
-        case "SUM" | "AVG" | "MEDIAN" | "QUANTILE" if types.is_numeric(argument):
-            return types.DOUBLE
-        case "MIN" | "MAX" if types.is_orderable(argument):
-            return argument
-        case "TOP" if types.is_orderable(argument):
-            return pa.list_(pa.struct([("item", argument), ("count", types.BIGINT)]))
-    return None
+@dataclass(frozen=True)
+class Called:
+    """What stands between the parentheses of an aggregate; no argument stands for COUNT(*)."""
+
+    argument: exp.Expr | None
+    second: exp.Expr | None
+    distinct: bool
+    parameter: float | int | None
+
+    @staticmethod
+    def of(node: exp.Expr, function: Function, statement: Statement) -> Called:
+        """The arguments of a call, as many as the function takes."""
+        place, traits = statement.place(node), function.traits
+        given = list(_positional(node))
+        if given and isinstance(given[0], exp.Distinct):
+            distinct, given = True, [*given[0].expressions, *given[1:]]
+            if traits.distinct is Distinct.REFUSED:
+                raise UnsupportedError(f"{function} does not take DISTINCT", place=place)
+            if len(given) != 1 and traits.second is Second.NOTHING:
+                raise UnsupportedError(
+                    f"{function}(DISTINCT …) takes one value",
+                    remedy="put the columns into one with CONCAT, or count a DISTINCT sub-query",
+                    place=place,
+                )
+        else:
+            distinct = False
+        counts = traits.accumulator is Accumulator.COUNT and not distinct
+        if counts and len(given) == 1 and isinstance(given[0], (exp.Star, exp.Literal)):
+            return Called(None, None, False, None)
+        second = traits.second in (Second.NUMBER, Second.ORDER)
+        parameter = traits.parameter is not Parameter.NONE
+        if len(given) != 1 + second + parameter:
+            raise UnsupportedError(_shape(function), place=place)
+        return Called(
+            given[0],
+            given[1] if second else None,
+            distinct,
+            _parameter(function, given[-1], place) if parameter else None,
+        )
+
+
+def _positional(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What a call was given, in order; marks that the parser sets are left out."""
+    if isinstance(node, exp.Any):
+        yield node.this.this
+        return
+    for key in node.arg_types:
+        value = node.args.get(key)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expr):
+                yield each
+
+
+def _shape(function: Function) -> str:
+    """How a function is called, in words."""
+    match function.traits.parameter, function.traits.second:
+        case Parameter.SHARE, _:
+            return f"{function} takes a value and a constant between 0 and 1: {function}(length, 0.9)"
+        case Parameter.SIZE, _:
+            return f"{function} takes a value and how many: {function}(source, 10)"
+        case _, Second.NUMBER | Second.ORDER:
+            return f"{function} takes two arguments"
+    return f"{function} takes one argument"
+
+
+def _parameter(function: Function, node: exp.Expr, place: Place) -> float | int:
+    """The constant after the arguments."""
+    text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
+    match function.traits.parameter:
+        case Parameter.SIZE:
+            if not text.isdigit() or len(text) > 5 or not 1 <= int(text) <= MOST_FREQUENT:
+                raise UnsupportedError(f"{function} keeps between 1 and {MOST_FREQUENT} values", place=place)
+            return int(text)
+        case Parameter.SHARE:
+            try:
+                share = float(text)
+            except ValueError:
+                share = -1.0
+            if not 0 <= share <= 1:
+                raise UnsupportedError(_shape(function), place=place)
+            return share
+        case Parameter.NONE:
+            raise ValueError(f"{function} has no parameter")
+        case never:
+            assert_never(never)

@@ -14,6 +14,7 @@ from typing import Self
 import pyarrow as pa
 
 from headgate.model import types
+from headgate.model.aggregates import Function, Kind, Second
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef, TableDef
@@ -270,21 +271,38 @@ class Distinct(_Unary):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate over an input column (None for COUNT(*)); `parameter` is QUANTILE's p or TOP's k."""
+    """One aggregate over an input column (None for COUNT(*)), and over a second one if the function reads two.
 
-    function: str
+    `parameter` is QUANTILE's share or TOP's size.
+    """
+
+    function: Function
     argument: str | None
     output: Column
     distinct: bool = False
     parameter: float | int | None = None
+    second: str | None = None
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The input columns that it reads."""
+        return tuple(name for name in (self.argument, self.second) if name is not None)
 
     @property
     def needs_values(self) -> bool:
         """Whether the single values of a group have to be known."""
-        return self.distinct or self.function in ("MEDIAN", "QUANTILE", "TOP")
+        match self.function.traits.kind:
+            case Kind.LINEAR | Kind.EXTREME:
+                return self.distinct
+            case Kind.HOLISTIC:
+                return True
+            case Kind.SKETCH:
+                return False
 
     def show(self) -> str:
         inner = self.argument or "*"
+        if self.second is not None and self.function.traits.second is not Second.TIME:
+            inner += f", {self.second}"
         if self.distinct:
             inner = "DISTINCT " + inner
         if self.parameter is not None:
@@ -300,7 +318,7 @@ class Aggregate(_Unary):
     calls: tuple[AggregateCall, ...]
 
     def __post_init__(self) -> None:
-        for name in (*self.keys, *(call.argument for call in self.calls if call.argument)):
+        for name in (*self.keys, *(name for call in self.calls for name in call.arguments)):
             if name not in self.input.names:
                 raise ValueError(f"an aggregate reads unknown column {name}")
 

@@ -22,7 +22,8 @@ def grouped_in_panes(node: Aggregate | Distinct, lifetime: int | None) -> bool:
 
 def _adds_up(node: Aggregate, call: AggregateCall) -> bool:
     nested = call.argument is not None and pa.types.is_nested(node.input.type_of(call.argument))
-    return not call.needs_values and not (nested and call.function in ("MIN", "MAX"))
+    mergeable = call.function.traits.mergeable and not call.distinct
+    return mergeable and not (nested and call.function.is_extreme)
 
 
 def common_slide(node: Node) -> int | None:

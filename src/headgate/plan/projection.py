@@ -11,7 +11,7 @@ from headgate.model import types
 from headgate.model.errors import DeclarationError, NameResolutionError, TypeMismatchError
 from headgate.model.suggest import did_you_mean
 from headgate.plan.expressions import ExpressionBinder
-from headgate.plan.grouping import aggregate_name
+from headgate.plan.grouping import aggregate_of
 from headgate.plan.nodes import Node, Output, Project
 from headgate.plan.relation import Relation, unused
 from headgate.plan.scope import Scope
@@ -80,6 +80,6 @@ def _label(item: exp.Expr) -> str:
 
 def _also(item: exp.Expr) -> str | None:
     """The column behind an aggregate without an alias."""
-    if aggregate_name(item) and isinstance(item.this, exp.Column):
+    if aggregate_of(item) and isinstance(item.this, exp.Column):
         return str(item.this.name)
     return None

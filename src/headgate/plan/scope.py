@@ -41,6 +41,8 @@ class Scope:
     outer: Scope | None = None
     same: Callable[[str, str], bool] = lambda left, right: False
     """Whether two columns are equal in every row that the query can see."""
+    times: dict[str, str | None] = field(default_factory=dict)
+    """The event time's column of each stream in FROM; None for what has rows and no time of their own."""
     star: list[Visible] | None = None
     """What `*` stands for where that is not all columns in their order: JOIN … USING (c) has c once."""
 

@@ -85,6 +85,10 @@ def joined(pieces: Sequence[Codes]) -> Codes:
 
 def less(left: Codes, right: Codes) -> Mask:
     """Row by row, whether the left code lies before the right one."""
+    if isinstance(left, pl.Series) and left.dtype.is_nested():
+        # Polars ranks structs and does not compare them.
+        keys = order_keys(pl.concat([left, as_series(right)]), largest=False)
+        return keys[: left.len()] < keys[left.len() :]
     return np.asarray(left < right, dtype=np.bool_)
 
 

@@ -19,16 +19,12 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.aggregate import ledger
-from headgate.kernels.aggregate.call import Function
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure
 from headgate.kernels.keys import with_plain_zeros
 from headgate.kernels.stateless import EmptyState, Stateless
 from headgate.model.batch import LIFETIME_COLUMNS, Batch
 from headgate.model.time import Clock
-
-_MERGEABLE = (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
-_EXTREMES = (Function.MIN, Function.MAX)
 
 
 def is_mergeable(aggregate: Aggregate) -> bool:
@@ -37,9 +33,9 @@ def is_mergeable(aggregate: Aggregate) -> bool:
     An ending takes one row back, and what the others' extreme is then, only the rows know.
     """
     return all(
-        call.function in _MERGEABLE
+        call.function.traits.mergeable
         and not call.of_distinct
-        and not (call.function in _EXTREMES and (aggregate.endings or _is_nested(aggregate, call.argument)))
+        and not (call.function.is_extreme and (aggregate.endings or _is_nested(aggregate, call.argument)))
         for call in aggregate.calls
     )
 
@@ -71,7 +67,7 @@ class Condense(Stateless):
         schema[_part(ROWS)] = pl.Int64()
         for measure in _measures(of):
             schema |= {_part(name): dtype for name, dtype in measure.schema().items()}
-        return schema | {extreme_column(a, largest=which): of.schema[a] for a, which in of.in_frontiers}
+        return schema | {extreme_column(a, largest=which): of.types[a] for a, which in of.in_frontiers}
 
     def advance(self, state: EmptyState, inputs: Sequence[Batch], clock: Clock) -> tuple[EmptyState, Batch]:
         [batch] = inputs
@@ -102,7 +98,7 @@ def added_up(aggregate: Aggregate, frame: pl.DataFrame) -> tuple[pl.DataFrame, C
         *(pl.col(name).first() for name in constant if by),
         *(pl.col(part.name).sum() for part in parts),
         *(
-            _best(extreme_column(argument, largest=largest), aggregate.schema[argument], largest=largest)
+            _best(extreme_column(argument, largest=largest), aggregate.types[argument], largest=largest)
             for argument, largest in aggregate.in_frontiers
         ),
     )
@@ -112,6 +108,8 @@ def added_up(aggregate: Aggregate, frame: pl.DataFrame) -> tuple[pl.DataFrame, C
 
 def _best(name: str, dtype: pl.DataType, *, largest: bool) -> pl.Expr:
     """The extreme of a column; NaN is larger than any number."""
+    if dtype.is_nested():
+        return pl.col(name).drop_nulls().sort(descending=largest).first()
     if largest:
         return pl.col(name).nan_max() if dtype.is_float() else pl.col(name).max()
     return pl.col(name).min()

@@ -29,6 +29,7 @@ _BITS = 32
 _DIGIT = (1 << _BITS) - 1
 _HALF = 1 << (_BITS - 1)
 _MANTISSA = 53
+_HALF_MANTISSA = 27
 
 
 def of_integers(values: Ints) -> Digits:
@@ -47,9 +48,67 @@ def of_decimals(values: pl.Series) -> Digits:
 
 def of_floats(values: Floats) -> Digits:
     """The digits of finite doubles."""
+    return _shifted(*_parts(values))
+
+
+def of_products(left: Floats, right: Floats) -> Digits:
+    """The digits of products of finite doubles, exact; four of them may be as large as one digit of a number."""
+    (a, a_exponent), (b, b_exponent) = _parts(left), _parts(right)
+    exponent = a_exponent + b_exponent
+    (a_high, a_low), (b_high, b_low) = (np.divmod(part, np.int64(1 << _HALF_MANTISSA)) for part in (a, b))
+    pieces = (
+        _shifted(a_high * b_high, exponent + 2 * _HALF_MANTISSA),
+        _shifted(a_high * b_low + a_low * b_high, exponent + _HALF_MANTISSA),
+        _shifted(a_low * b_low, exponent),
+    )
+    digits: Digits = {}
+    for piece in pieces:
+        for position, part in piece.items():
+            digits[position] = digits[position] + part if position in digits else part
+    return digits
+
+
+def times(digits: Mapping[int, Ints], factor: Ints) -> Digits:
+    """Sums times factors from 0 to just below 2**31."""
+    if not digits:
+        return {}
+    first = min(digits)
+    negative, magnitude = _magnitude(digits, first, max(digits), factor.size)
+    sign = np.where(negative, -1, 1)
+    whole = [*(part * factor for part in magnitude), np.zeros_like(factor)]
+    parts = _carried(dict(enumerate(whole, start=first)), first, first + len(whole) - 1, factor.size)
+    return {first + place: part * sign for place, part in enumerate(parts)}
+
+
+def product(left: Mapping[int, Ints], right: Mapping[int, Ints], size: int) -> Digits:
+    """Sums times sums."""
+    if not left or not right:
+        return {}
+    starts = min(left), min(right)
+    (one, a), (two, b) = (
+        _magnitude(each, start, max(each), size) for each, start in zip((left, right), starts, strict=True)
+    )
+    sign = np.where(one == two, 1, -1)
+    digits: Digits = {}
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            whole = x.astype(np.uint64) * y.astype(np.uint64)
+            halves = (whole & np.uint64(_DIGIT), whole >> np.uint64(_BITS))
+            for position, half in enumerate(halves, start=sum(starts) + i + j):
+                part = half.astype(np.int64) * sign
+                digits[position] = digits[position] + part if position in digits else part
+    return digits
+
+
+def _parts(values: Floats) -> tuple[Ints, Ints]:
+    """Whole mantissas, and the powers of two to multiply them with."""
     fraction, exponent = np.frexp(values)
-    mantissa = (fraction * (1 << _MANTISSA)).astype(np.int64)
-    place, shift = np.divmod(exponent.astype(np.int64) - _MANTISSA, _BITS)
+    return (fraction * (1 << _MANTISSA)).astype(np.int64), exponent.astype(np.int64) - _MANTISSA
+
+
+def _shifted(mantissa: Ints, exponent: Ints) -> Digits:
+    """The digits of whole numbers below 2**55 times powers of two."""
+    place, shift = np.divmod(exponent, _BITS)
     low = ((mantissa + _HALF) & _DIGIT) - _HALF
     high = (mantissa - low) >> _BITS
     # A zero has the exponent 0, which would only widen the range of positions.
@@ -59,7 +118,7 @@ def of_floats(values: Floats) -> Digits:
     parts = _balanced([low[here] << shift[here], high[here] << shift[here]], keep_zeros=True)
     place = place[here]
     first = int(place.min())
-    positions = np.zeros((int(place.max()) - first + len(parts), values.size), dtype=np.int64)
+    positions = np.zeros((int(place.max()) - first + len(parts), mantissa.size), dtype=np.int64)
     for offset, part in parts.items():
         positions[place - first + offset, here] = part
     return _present(dict(enumerate(positions, start=first)))

@@ -11,10 +11,10 @@ them at once.
 
 | function | remembered | a step costs |
 |---|---|---|
-| COUNT, SUM, AVG | sums per group; per group and announced death | as its changes |
-| ... DISTINCT | also how often each value occurs, now and by death | as its changes |
-| MIN, MAX | rows that can still be extreme; with endings, how often each value occurs | as its changes |
-| MEDIAN, QUANTILE, TOP | how often each value occurs, now and by death | as what its groups hold |
+| COUNT, SUM, AVG, variances | sums per group; per group and announced death | as its changes |
+| ... DISTINCT, counts by sketch | also how often each value or cell occurs, now and by death | as its changes |
+| extremes | rows that can still be extreme; with endings, how often each value occurs | as its changes |
+| ranks, frequent values, arrays | how often each value occurs, now and by death | as what its groups hold |
 """
 
 from __future__ import annotations
@@ -29,26 +29,25 @@ import polars as pl
 
 from headgate.kernels.aggregate import ledger
 from headgate.kernels.aggregate.bag import Bag, Histories
-from headgate.kernels.aggregate.call import AggregateCall, Function
+from headgate.kernels.aggregate.call import AggregateCall
 from headgate.kernels.aggregate.coding import decode
 from headgate.kernels.aggregate.frontier import Frontier
 from headgate.kernels.aggregate.groups import NUMBER, Fresh, Groups, Known
 from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure
 from headgate.kernels.aggregate.pending import Pending
 from headgate.kernels.aggregate.points import Points
+from headgate.kernels.aggregate.readings import read, read_type
 from headgate.kernels.aggregate.results import Evaluation
 from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments, Due, Step
 from headgate.kernels.aggregate.tally import GROUP
 from headgate.kernels.keys import with_plain_zeros
+from headgate.model.aggregates import Structure
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock, tick_at_or_after
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_EXTREMES = (Function.MIN, Function.MAX)
-_HOLISTIC = (Function.MEDIAN, Function.QUANTILE, Function.TOP)
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ class Aggregate:
         names = [*self.keys, *(call.output for call in self.calls)]
         if len(set(names)) < len(names):
             raise ValueError(f"two columns of one name among {names}")
-        missing = {*self.keys, *(call.argument for call in self.calls)} - {*self.schema, None}
+        arguments = (name for call in self.calls for name in (call.argument, call.second))
+        missing = {*self.keys, *arguments} - {*self.schema, None}
         if missing:
             raise ValueError(f"no input columns {sorted(map(str, missing))}")
         for call in self.calls:
@@ -90,11 +90,11 @@ class Aggregate:
         for measure in self.measures.values():
             values |= measure.schema()
         for number, call in enumerate(self.calls):
-            values[_result(number)] = call.result_type(self.schema)
+            values[_result(number)] = self.output_schema[call.output]
         return AggregateState(
             Groups.empty(keys, values),
             Pending((GROUP,), ROWS),
-            {argument: Bag(self.schema[argument]) for argument in self._in_bags},
+            {argument: Bag(self.types[argument]) for argument in self._in_bags},
             {(argument, largest): Frontier(largest) for argument, largest in self.in_frontiers},
         )
 
@@ -131,7 +131,7 @@ class Aggregate:
     ) -> tuple[AggregateState, Batch]:
         known = state.groups.read(step.groups)
         columns = self._added(step)
-        arguments = {argument: Arguments.of(step.frame[argument]) for argument in state.bags}
+        arguments = {argument: Arguments.of(self.read(step.frame, argument)) for argument in state.bags}
         extremes = {
             which: Arguments.of(self.values(step.frame, which[0], largest=which[1]))
             for which in state.frontiers
@@ -150,9 +150,10 @@ class Aggregate:
             {argument: state.bags[argument].held(step.groups) for argument in self._holistic},
             histories,
             {which: step.covers(extremes[which], front) for which, front in state.frontiers.items()},
+            self.schema,
         )
         results = [
-            evaluation.column(call).cast(call.result_type(self.schema)).alias(_result(number))
+            evaluation.column(call).cast(self.output_schema[call.output]).alias(_result(number))
             for number, call in enumerate(self.calls)
         ]
         if self.keys:
@@ -195,12 +196,16 @@ class Aggregate:
         """What every row adds to the ledger, but for its sign."""
         columns: Columns = {ROWS: np.ones(frame.height, dtype=np.int64)}
         for argument, measure in self.measures.items():
-            columns |= measure.of_rows(frame[argument])
+            columns |= measure.of_rows(self.read(frame, argument))
         return columns
 
     def values(self, frame: pl.DataFrame, argument: str, *, largest: bool) -> pl.Series:
         """The values of an argument among which the smallest, or largest, is looked for."""
-        return frame[argument]
+        return self.read(frame, argument)
+
+    def read(self, frame: pl.DataFrame, argument: str) -> pl.Series:
+        """What the calls of an argument read of rows."""
+        return read(self._readers[argument], frame)
 
     def _added(self, step: Step) -> Columns:
         return {name: part * step.sign for name, part in self.parts(step.frame).items()}
@@ -263,21 +268,31 @@ class Aggregate:
     @cached_property
     def measures(self) -> dict[str, Measure]:
         """What is added up, by argument."""
-        return {measure.argument: measure for measure in Measure.of(self.calls, self.schema)}
+        return {measure.argument: measure for measure in Measure.of(self.calls, self.types)}
+
+    @cached_property
+    def types(self) -> dict[str, pl.DataType]:
+        """The types of what is read of rows, by argument."""
+        return {argument: read_type(call, self.schema) for argument, call in self._readers.items()}
+
+    @cached_property
+    def _readers(self) -> dict[str, AggregateCall]:
+        """A call for each argument; all calls of one read the same."""
+        return {call.reads: call for call in reversed(self.calls) if call.reads is not None}
 
     @cached_property
     def _holistic(self) -> tuple[str, ...]:
         """Arguments of which a step has to see all values."""
-        holistic = (call.argument for call in self.calls if call.function in _HOLISTIC)
+        holistic = (call.reads for call in self.calls if call.structure is Structure.BAG)
         return tuple(dict.fromkeys(argument for argument in holistic if argument is not None))
 
     @cached_property
     def _in_bags(self) -> tuple[str, ...]:
         """Arguments whose multiplicities are kept."""
         counted = (
-            call.argument
+            call.reads
             for call in self.calls
-            if call.of_distinct or (self.endings and call.function in _EXTREMES)
+            if call.structure is Structure.PRESENCES or (self.endings and call.structure is Structure.EXTREME)
         )
         return tuple(
             dict.fromkeys(argument for argument in (*self._holistic, *counted) if argument is not None)
@@ -288,9 +303,9 @@ class Aggregate:
         """Arguments of which the rows are kept that can still be the smallest, or (True) the largest."""
         return tuple(
             dict.fromkeys(
-                (call.argument, call.function == Function.MAX)
+                (call.reads, call.function.is_largest)
                 for call in self.calls
-                if call.argument is not None and not self.endings and call.function in _EXTREMES
+                if call.reads is not None and not self.endings and call.structure is Structure.EXTREME
             )
         )
 

@@ -15,8 +15,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.aggregate import digits
-from headgate.kernels.aggregate.call import AggregateCall, Function
+from headgate.kernels.aggregate import digits, moments
+from headgate.kernels.aggregate.call import AggregateCall
+from headgate.kernels.aggregate.readings import X, Y
+from headgate.model.aggregates import Accumulator, Structure, Term
 from headgate.model.errors import DataError
 
 Ints = npt.NDArray[np.int64]
@@ -35,25 +37,25 @@ class Measure:
     name: str
     argument: str
     dtype: pl.DataType
-    sums: bool
+    sums: tuple[Term, ...]
     distinct: bool
     distinct_sums: bool
 
     @staticmethod
-    def of(calls: tuple[AggregateCall, ...], schema: Mapping[str, pl.DataType]) -> tuple[Measure, ...]:
-        """A measure for each argument of some calls."""
-        arguments = dict.fromkeys(call.argument for call in calls if call.argument is not None)
+    def of(calls: tuple[AggregateCall, ...], types: Mapping[str, pl.DataType]) -> tuple[Measure, ...]:
+        """A measure for each thing that some calls read, of these types."""
         measures = []
-        for number, argument in enumerate(arguments):
-            mine = [call for call in calls if call.argument == argument]
+        for number, argument in enumerate(types):
+            mine = [call for call in calls if call.reads == argument]
+            terms = (term for call in mine if not call.of_distinct for term in call.accumulator.terms)
             measures.append(
                 Measure(
                     str(number),
                     argument,
-                    schema[argument],
-                    sums=any(call.adds and not call.of_distinct for call in mine),
-                    distinct=any(call.of_distinct for call in mine),
-                    distinct_sums=any(call.adds and call.of_distinct for call in mine),
+                    types[argument],
+                    sums=tuple(dict.fromkeys(terms)),
+                    distinct=any(call.structure is Structure.PRESENCES for call in mine),
+                    distinct_sums=any(call.of_distinct and bool(call.accumulator.terms) for call in mine),
                 )
             )
         return tuple(measures)
@@ -68,7 +70,18 @@ class Measure:
 
     @property
     def sum(self) -> str:
-        return f"{self.name}.sum"
+        return self.term(Term.X)
+
+    def term(self, term: Term) -> str:
+        return f"{self.name}.{term}"
+
+    def added(self, columns: Columns) -> dict[Term, digits.Digits]:
+        """The sums of the terms, from added-up columns."""
+        return {term: _digits_of(columns, self.term(term)) for term in self.sums}
+
+    def infinite(self, columns: Columns) -> Ints | None:
+        """How many numbers were not finite, from added-up columns, where products are added up; None if none was."""
+        return columns.get(f"{self.sum}.{_NAN}")
 
     @property
     def distinct_sum(self) -> str:
@@ -79,7 +92,28 @@ class Measure:
         columns: Columns = {}
         if values.null_count():
             columns[self.nulls] = values.is_null().cast(pl.Int64).to_numpy()
-        return columns | addends(values, self.sum) if self.sums else columns
+        if not self.sums:
+            return columns
+        if self.sums == (Term.X,):
+            return columns | addends(values, self.sum)
+        return columns | self._products(values)
+
+    def _products(self, values: pl.Series) -> Columns:
+        """What doubles, or pairs of them, add to the sums of their products."""
+        paired = isinstance(values.dtype, pl.Struct)
+        sides = [values.struct.field(name) for name in (X, Y)] if paired else [values]
+        numbers = [side.fill_null(0.0).to_numpy() for side in sides]
+        columns: Columns = {}
+        finite = np.logical_and.reduce([np.isfinite(each) for each in numbers])
+        if not finite.all():
+            # Whatever is not finite, nothing but NaN comes of it.
+            columns[f"{self.sum}.{_NAN}"] = (~finite).astype(np.int64)
+        # Of a pair of which one side is NULL, the other does not count.
+        counted = finite & values.is_not_null().to_numpy()
+        x, y = (np.where(counted, each, 0.0) for each in (numbers[0], numbers[-1]))
+        for term, parts in moments.of_terms(self.sums, x, y).items():
+            columns |= {f"{self.term(term)}.{position}": part for position, part in parts.items()}
+        return columns
 
     def of_presences(self, values: pl.Series, change: Ints) -> Columns:
         """What values add that appear (change 1) or disappear (-1)."""
@@ -91,8 +125,8 @@ class Measure:
 
     @property
     def sum_names(self) -> tuple[str, ...]:
-        wanted = ((self.sum, self.sums), (self.distinct_sum, self.distinct_sums))
-        return tuple(name for name, needed in wanted if needed)
+        once_each = (self.distinct_sum,) if self.distinct_sums else ()
+        return (*(self.term(term) for term in self.sums), *once_each)
 
     def schema(self) -> dict[str, pl.DataType]:
         """The columns of a table of groups."""
@@ -101,7 +135,7 @@ class Measure:
             columns[self.presences] = pl.Int64()
         for name in self.sum_names:
             columns[name] = pl.List(pl.Int64())
-            if self.dtype.is_float():
+            if self.dtype.is_float() or self.dtype.is_nested():
                 columns |= {f"{name}.{special}": pl.Int64() for special in (_NAN, _HIGH, _LOW)}
         return columns
 
@@ -122,7 +156,7 @@ def addends(values: pl.Series, name: str) -> Columns:
             numbers = np.where(finite, numbers, 0.0)
         parts = digits.of_floats(numbers)
     else:
-        parts = digits.of_integers(values.fill_null(0).cast(pl.Int64).to_numpy())
+        parts = digits.of_integers(values.cast(pl.Int64).fill_null(0).to_numpy())
     return columns | {f"{name}.{position}": part for position, part in parts.items()}
 
 
@@ -132,7 +166,7 @@ def total(columns: Columns, name: str, call: AggregateCall, dtype: pl.DataType, 
     parts = _digits_of(columns, name)
     some = count > 0
     divisor = np.maximum(count, 1)
-    average = call.function == Function.AVG
+    average = call.accumulator is Accumulator.MEAN
     too_large = np.zeros(size, dtype=np.bool_)
     if isinstance(dtype, pl.Decimal):
         target = call.result_type({str(call.argument): dtype})

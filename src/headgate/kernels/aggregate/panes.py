@@ -18,11 +18,14 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from headgate.kernels.aggregate.call import AggregateCall, Function
+from headgate.kernels.aggregate.call import AggregateCall
 from headgate.kernels.aggregate.condense import added_up, extreme_column, is_mergeable
 from headgate.kernels.aggregate.kernel import Aggregate
-from headgate.kernels.aggregate.ledger import ROWS, Columns, total
+from headgate.kernels.aggregate.ledger import ROWS, Columns
+from headgate.kernels.aggregate.readings import value_of
+from headgate.kernels.aggregate.results import from_sums
 from headgate.kernels.stateless import EmptyState, Stateless
+from headgate.model.aggregates import Structure
 from headgate.model.batch import BORN, LIFETIME_COLUMNS, Batch
 from headgate.model.time import Clock
 
@@ -61,15 +64,16 @@ class PaneAggregate(Stateless):
 
     def _result(self, call: AggregateCall, found: pl.DataFrame, sums: Columns) -> pl.Series:
         """The value of a call in every row."""
-        if call.argument is None:
+        if call.reads is None or call.argument is None:
             return pl.Series(sums[ROWS])
-        if call.function in (Function.MIN, Function.MAX):
-            return found[extreme_column(call.argument, largest=call.function == Function.MAX)]
-        measure = self.aggregate.measures[call.argument]
+        if call.structure is Structure.EXTREME:
+            extreme = found[extreme_column(call.reads, largest=call.function.is_largest)]
+            return value_of(call, extreme, self.aggregate.schema[call.argument])
+        measure = self.aggregate.measures[call.reads]
         count = sums[ROWS] - sums.get(measure.nulls, np.int64(0))
-        if call.function == Function.COUNT:
-            return pl.Series(count)
-        return total(sums, measure.sum, call, measure.dtype, count)
+        result = from_sums(call, measure, sums, count)
+        assert result is not None, "what is mergeable and no extreme follows from sums"
+        return result
 
 
 def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -34,6 +34,8 @@ Floats = npt.NDArray[np.float64]
 # because the rows before a value do, and once more because changes of values left out are still counted.
 _REACH = 4
 
+_BITS: dict[pl.DataType, int] = {pl.Int8(): 7, pl.Int16(): 15, pl.Int32(): 31, pl.Int64(): 63}
+
 
 def quantile(held: Entries, histories: Histories, count: Ints, share: float, dtype: pl.DataType) -> pl.Series:
     """At each point, the `share` quantile of the `count` values there; NULL if there are none.
@@ -41,24 +43,48 @@ def quantile(held: Entries, histories: Histories, count: Ints, share: float, dty
     Between two values it lies in proportion, as in Spark's `percentile`. `held` is what the step's groups
     hold before it.
     """
-    points = histories.points
     place = np.maximum(count - 1, 0) * share
     below = np.floor(place).astype(np.int64)
     above = np.ceil(place).astype(np.int64)
-    nearby, left_out = _near(held, histories, share, points)
-    # All values that have an item, by group, and where each group's begin.
-    values = union(nearby, histories.pairs)
-    first = np.searchsorted(values.group, np.arange(points.first.size))
-    position = _descend(nearby, histories, values, first, np.stack([below, above]) - left_out[points.group])
-    # Where a group has no values at a point, the descent may end anywhere; the count says so.
-    numbers = (
-        decode(as_series(values.codes), dtype).cast(pl.Float64).to_numpy() if values.size else np.zeros(1)
-    )
-    low, high = numbers[np.clip(first[points.group] + position, 0, numbers.size - 1)]
+    low, high = _values(held, histories, share, np.stack([below, above]), dtype)
     with np.errstate(invalid="ignore"):
         between = (above - place) * low + (place - below) * high
     result = np.where((above == below) | (low == high), low, between)
     return pl.select(pl.when(pl.Series(count > 0)).then(pl.Series(result))).to_series()
+
+
+def at_rank(held: Entries, histories: Histories, count: Ints, share: float, dtype: pl.DataType) -> pl.Series:
+    """At each point, the first of the `count` values such that a `share` of them is not above it; NULL for none."""
+    rank = np.maximum(np.ceil(count * share).astype(np.int64) - 1, 0)
+    (found,) = _values(held, histories, share, rank[None, :], dtype)
+    return pl.select(pl.when(pl.Series(count > 0)).then(pl.Series(found))).to_series()
+
+
+def rounded_to(numbers: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Doubles as the nearest values of a type of numbers, within what it can hold."""
+    if dtype.is_float():
+        return numbers
+    if isinstance(dtype, pl.Decimal):
+        limit = float(10 ** (dtype.precision - dtype.scale))
+        return numbers.clip(-np.nextafter(limit, 0), np.nextafter(limit, 0)).cast(dtype)
+    # A double below 2**63 is at most 2**63 - 1024, and so fits.
+    above = 2.0 ** _BITS[dtype]
+    return numbers.round().clip(-above, above - 1 if above < 2**53 else np.nextafter(above, 0)).cast(dtype)
+
+
+def _values(held: Entries, histories: Histories, share: float, ranks: Ints, dtype: pl.DataType) -> Floats:
+    """For rows of ranks at the points, all of them near `share`, the values there; anything where there are none."""
+    points = histories.points
+    nearby, left_out = _near(held, histories, share, points)
+    # All values that have an item, by group, and where each group's begin.
+    values = union(nearby, histories.pairs)
+    first = np.searchsorted(values.group, np.arange(points.first.size))
+    position = _descend(nearby, histories, values, first, ranks - left_out[points.group])
+    # Where a group has no values at a point, the descent may end anywhere; the count says so.
+    numbers = (
+        decode(as_series(values.codes), dtype).cast(pl.Float64).to_numpy() if values.size else np.zeros(1)
+    )
+    return np.asarray(numbers[np.clip(first[points.group] + position, 0, numbers.size - 1)])
 
 
 def _near(held: Entries, histories: Histories, share: float, points: Points) -> tuple[Entries, Ints]:

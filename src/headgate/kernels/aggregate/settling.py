@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.aggregate.bag import Bag
-from headgate.kernels.aggregate.call import Function
 from headgate.kernels.aggregate.coding import code_type
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments
 from headgate.kernels.aggregate.tally import COUNT, GROUP, VALUE, Entries, Tally, merged
 from headgate.kernels.state.store import prefixed, under
+from headgate.model.aggregates import Kind
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
 
@@ -73,12 +73,15 @@ class SettlingAggregate:
 
     def __post_init__(self) -> None:
         for call in self.aggregate.calls:
-            if call.of_distinct or call.function in (Function.MEDIAN, Function.QUANTILE, Function.TOP):
+            if call.of_distinct or call.function.traits.kind is Kind.HOLISTIC:
                 raise ValueError(f"{call.function} needs every value, final or not")
 
     def initial(self) -> SettlingState:
         groups = self.aggregate.initial()
-        return SettlingState(groups, {name: Extremes(_no_values(bag)) for name, bag in groups.bags.items()})
+        extremes = {call.reads for call in self.aggregate.calls if call.function.is_extreme}
+        # What a sketch counts stays: its cells are few.
+        final = {name: Extremes(_no_values(bag)) for name, bag in groups.bags.items() if name in extremes}
+        return SettlingState(groups, final)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> SettlingState:
         final = dict(self.initial().final)
@@ -100,10 +103,12 @@ class SettlingAggregate:
         known = groups.groups.identify(self.aggregate.keys_of(frame))
         number = known.number[known.code]
         bags, final = dict(groups.bags), dict(state.final)
-        for name, bag in groups.bags.items():
-            values = Arguments.of(frame[name])
+        for name, known_final in state.final.items():
+            values = Arguments.of(self.aggregate.read(frame, name))
             new = pl.DataFrame({GROUP: number[values.row], VALUE: values.value})
-            bags[name], final[name] = self._settled(name, bag, pl.concat([final[name].frame, new]), clock)
+            bags[name], final[name] = self._settled(
+                name, bags[name], pl.concat([known_final.frame, new]), clock
+            )
         return SettlingState(replace(groups, bags=bags), final), said
 
     def _settled(self, name: str, bag: Bag, final: pl.DataFrame, clock: Clock) -> tuple[Bag, Extremes]:
@@ -112,11 +117,11 @@ class SettlingAggregate:
         groups = ordered[GROUP].to_numpy()
         first = np.ones(groups.size, dtype=np.bool_)
         first[1:] = groups[1:] != groups[:-1]
-        functions = {call.function for call in self.aggregate.calls if call.argument == name}
+        calls = [call for call in self.aggregate.calls if call.reads == name and call.function.is_extreme]
         stays = np.zeros(groups.size, dtype=np.bool_)
-        if Function.MIN in functions:
+        if any(not call.function.is_largest for call in calls):
             stays |= first
-        if Function.MAX in functions:
+        if any(call.function.is_largest for call in calls):
             stays |= np.roll(first, -1)
         others = ordered.filter(~pl.Series(stays)).group_by(GROUP, VALUE, maintain_order=True).len(COUNT)
         extremes = Extremes(ordered.filter(pl.Series(stays)), clock.upto)

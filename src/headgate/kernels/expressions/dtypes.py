@@ -50,6 +50,20 @@ def polars_type(dtype: pa.DataType) -> pl.DataType:
     raise UnsupportedError(f"columns of type {dtype} are not supported")
 
 
+def arrow_type(dtype: pl.DataType) -> pa.DataType:
+    """The Arrow type whose values a Polars type holds."""
+    return _spelled(pl.Series([], dtype=dtype).to_arrow(compat_level=pl.CompatLevel.oldest()).type)
+
+
+def _spelled(dtype: pa.DataType) -> pa.DataType:
+    """The type as the catalog has it, where Arrow has several."""
+    if pa.types.is_large_string(dtype):
+        return pa.string()
+    if pa.types.is_large_binary(dtype):
+        return pa.binary()
+    return dtype
+
+
 _NAMED: dict[object, pl.DataType] = {
     exp.DataType.Type.NULL: pl.Null(),
     exp.DataType.Type.BOOLEAN: pl.Boolean(),

@@ -197,7 +197,7 @@ def _only_keys(make: MakeBatches) -> MakeBatches:
 
 
 def _aggregate(*functions: Function) -> Aggregate:
-    calls = tuple(AggregateCall(function, "l.v", function.value) for function in functions)
+    calls = tuple(AggregateCall(function, "l.v", function.name) for function in functions)
     return Aggregate(_LEFT, ("l.k",), calls, endings=False)
 
 

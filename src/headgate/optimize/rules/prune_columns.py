@@ -72,7 +72,7 @@ def _prune(node: Node, needed: frozenset[str]) -> Node:
             calls = node.calls
             if not _appends(node):
                 calls = tuple(call for call in calls if call.output.name in needed) or calls[:1]
-            own = frozenset(node.keys) | {call.argument for call in calls if call.argument}
+            own = frozenset(node.keys) | {name for call in calls for name in call.arguments}
             return replace(node, input=_prune(node.input, own), calls=calls)
         case Distinct() | Difference() | Union() | Emit():
             # Every column is part of what is compared or shown.

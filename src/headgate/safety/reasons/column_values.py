@@ -18,6 +18,7 @@ from functools import lru_cache, reduce
 from sqlglot import exp
 
 from headgate.model import types
+from headgate.model.aggregates import Accumulator
 from headgate.model.scalar import Scalar, column
 from headgate.plan.nodes import (
     Aggregate,
@@ -158,10 +159,13 @@ def _grouped(node: Aggregate, below: ColumnValues) -> ColumnValues:
         if call.argument is None:
             continue
         argument = below.column(call.argument)
-        if call.function in ("MIN", "MAX"):
+        if call.function.is_extreme:
             known[column(call.output.name)] = _or_null(argument)
         elif (
-            call.function == "COUNT" and call.distinct and argument.count is not None and not argument.tables
+            call.function.traits.accumulator is Accumulator.COUNT
+            and call.distinct
+            and argument.count is not None
+            and not argument.tables
         ):
             known[column(call.output.name)] = Values.between(0, argument.count, nullable=False)
     empty = below.empty and bool(node.keys)

@@ -21,8 +21,9 @@ from typing import Literal
 from sqlglot import exp
 
 from headgate.model import types
+from headgate.model.aggregates import Accumulator
 from headgate.model.scalar import Scalar
-from headgate.plan.nodes import Aggregate, AggregateCall, Distinct, Join, Node, Project
+from headgate.plan.nodes import Aggregate, Distinct, Join, Node, Project
 from headgate.safety.block import Block, flatten
 from headgate.safety.reasons.memory_query import NotAComparisonError, Translated, translate
 from headgate.safety.theory.memory import aggregates
@@ -37,8 +38,7 @@ Form = Literal["counted", "representatives", "summed"]
 _BUCKETS_LOOKED_AT = 1_000
 """Up to so many buckets are asked one by one how many rows stand for them."""
 
-_DUPLICATES_DO_NOT_MATTER = ("MIN", "MAX")
-_ADDED_UP = ("COUNT", "SUM", "AVG")
+_ADDED_UP = (Accumulator.COUNT, Accumulator.SUM, Accumulator.MEAN)
 
 
 @dataclass(frozen=True)
@@ -164,31 +164,34 @@ class _Judged:
 
     def _aggregate(self, node: Aggregate) -> FiniteMemoryVerdict:
         keys = tuple(self.block.outputs[key] for key in node.keys)
-        arguments = tuple(self.block.outputs[c.argument] for c in node.calls if c.argument is not None)
+        arguments = tuple(self.block.outputs[name] for call in node.calls for name in call.arguments)
         translated = translate(self.block, (*keys, *arguments), checks=self.checks)
         grouping = translated.projection(keys)
         asked: list[aggregates.Aggregate] = []
         for call in node.calls:
-            attributes: tuple[Attribute, ...] = ()
-            if call.argument is not None:
-                attributes = translated.attributes_of(self.block.outputs[call.argument])
-                if len(attributes) > 1:
-                    return FiniteMemoryVerdict(
-                        None,
-                        f"{call.show()} needs columns of several streams, so no stream can be summed up by itself",
-                    )
-            asked.append(_asked(call, attributes[0] if attributes else None))
+            read = [translated.attributes_of(self.block.outputs[name]) for name in call.arguments]
+            if any(len(attributes) > 1 for attributes in read):
+                return FiniteMemoryVerdict(
+                    None,
+                    f"{call.show()} needs columns of several streams, so no stream can be summed up by itself",
+                )
+            need = aggregates.need_of(call.function, distinct=call.distinct)
+            found_attributes = dict.fromkeys(each for attributes in read for each in attributes)
+            # A constant has no attribute; counting it is counting rows.
+            asked += [aggregates.Aggregate(need, each) for each in found_attributes] or [
+                aggregates.Aggregate(aggregates.Need.SUMS)
+            ]
         source = translated.query.projecting(grouping, distinct=False)
-        if source.has_self_join and any(each.function.ignores_duplicates for each in asked):
+        if source.has_self_join and any(each.need.ignores_duplicates for each in asked):
             return FiniteMemoryVerdict(
                 None, "MIN, MAX and COUNT DISTINCT over a self join are not judged by values yet"
             )
         found = aggregates.judge_aggregate(aggregates.AggregateQuery(source, tuple(asked)))
         if found.failure is not None:
             return FiniteMemoryVerdict(None, str(found.failure))
-        if all(each.function.ignores_duplicates for each in asked):
+        if all(each.need.ignores_duplicates for each in asked):
             return self._extremes(translated, source, asked)
-        if all(call.function in _ADDED_UP and not call.distinct for call in node.calls):
+        if all(call.function.traits.accumulator in _ADDED_UP and not call.distinct for call in node.calls):
             summed = self._summed(node)
             if summed is None:
                 return FiniteMemoryVerdict(
@@ -205,7 +208,7 @@ class _Judged:
         arguments = tuple(dict.fromkeys(a.attribute for a in asked if a.attribute is not None))
         query = source.projecting((*source.projection, *arguments), distinct=True)
         extremes = tuple(
-            Extreme(each.attribute, each.function is aggregates.Function.MAX)
+            Extreme(each.attribute, each.need is aggregates.Need.GREATEST)
             for each in asked
             if each.attribute is not None and closure is not None and not closure.is_bounded(each.attribute)
         )
@@ -221,7 +224,8 @@ class _Judged:
             if call.argument is None:
                 continue
             scalar = self.block.outputs[call.argument]
-            if call.function != "COUNT" and not types.is_integer(scalar.type):
+            counts = call.function.traits.accumulator is Accumulator.COUNT
+            if not counts and not types.is_integer(scalar.type):
                 return None
             for number, member in enumerate(self.join.members):
                 inner = flatten(member, windows=False, distinct=False)
@@ -319,14 +323,3 @@ def _over_edge(scalar: Scalar, below: Block) -> Scalar | None:
             return Scalar.column(name, output.type)
     plain = {o.expression.name: name for name, o in below.outputs.items() if o.is_column}
     return scalar.rename(plain) if scalar.columns <= plain.keys() else None
-
-
-def _asked(call: AggregateCall, attribute: Attribute | None) -> aggregates.Aggregate:
-    functions = aggregates.Function
-    if attribute is None:
-        return aggregates.Aggregate(functions.COUNT)
-    if call.function in _DUPLICATES_DO_NOT_MATTER:
-        return aggregates.Aggregate(functions(call.function), attribute)
-    if call.distinct:
-        return aggregates.Aggregate(functions.COUNT_DISTINCT, attribute)
-    return aggregates.Aggregate(functions(call.function), attribute)

@@ -72,7 +72,7 @@ class GroupStates:
         """The verdict on the values that calls need, where they are few."""
         if max(self.edges[node.input].pattern, self.edges[node.input].expiry) != Pattern.MON:
             return None
-        needed = [c.argument for c in node.calls if c.argument and c.needs_values]
+        needed = [name for call in node.calls if call.needs_values for name in call.arguments]
         found = by_values(node.input, tuple(dict.fromkeys((*node.keys, *needed))), "values to count")
         if found is None:
             return None
@@ -86,8 +86,7 @@ class GroupStates:
             argument = call.argument
             if argument is None or not self._needs_values(node, call):
                 continue
-            counts = call.distinct and call.function in ("COUNT", "SUM", "AVG")
-            closing = close_counted(node, argument, self.edges) if counts else None
+            closing = close_counted(node, argument, self.edges) if call.distinct else None
             if closing is None:
                 return None
             found[argument] = closing
@@ -121,10 +120,9 @@ class GroupStates:
         return any(self._needs_values(node, call) for call in node.calls)
 
     def _needs_values(self, node: Aggregate, call: AggregateCall) -> bool:
-        """Whether a call needs the single values; MIN and MAX do where a value may end before its time."""
-        if self.edges[node.input].pattern == Pattern.STR:
-            return call.needs_values or call.function in ("MIN", "MAX")
-        return call.needs_values and call.function not in ("MIN", "MAX")
+        """Whether a call needs the single values; an extreme does where a value may end before its time."""
+        ends = self.edges[node.input].pattern == Pattern.STR
+        return call.needs_values or (ends and call.function.is_extreme)
 
     def _only_ends(self, node: Node) -> bool:
         """Whether rows of an edge that nothing bounds live until an ending comes: no death of them is remembered."""

@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headgate.model import types
+from headgate.model.aggregates import Accumulator, Function
 from headgate.plan.nodes import (
     Aggregate,
+    AggregateCall,
     Difference,
     Distinct,
     Emit,
@@ -126,12 +128,12 @@ def _joined(node: Join, plan: Emit) -> Iterator[_Asking]:
 
 
 def _counted(node: Aggregate, plan: Emit) -> Iterator[_Asking]:
-    """COUNT(DISTINCT …): a value counts if it has not come before."""
+    """COUNT(DISTINCT …) and sets: a value counts if it has not come before."""
     edge = label(plan)[node.input]
     if max(edge.pattern, edge.expiry) != Pattern.MON:
         return
     for call in node.calls:
-        if call.distinct and call.argument is not None and call.function == "COUNT":
+        if call.argument is not None and _says_whether_new(call):
             behind = _behind(node.input, [call.argument])
             if behind is not None:
                 yield _Asking(
@@ -139,11 +141,22 @@ def _counted(node: Aggregate, plan: Emit) -> Iterator[_Asking]:
                 )
 
 
+def _says_whether_new(call: AggregateCall) -> bool:
+    """Whether the answer changes with a row just if its value has not come before."""
+    accumulator = call.function.traits.accumulator
+    return (call.distinct and accumulator is Accumulator.COUNT) or accumulator is Accumulator.SET
+
+
 def _swept(node: Aggregate, count: int) -> Adversary | None:
     """MEDIAN: rows far above, then twice as many far below, move it over every value that has come."""
     for call in node.calls:
         behind = _behind(node.input, [call.argument]) if call.argument is not None else None
-        if call.function != "MEDIAN" or node.keys or behind is None or behind[0].window is not None:
+        if (
+            call.function is not Function.MEDIAN
+            or node.keys
+            or behind is None
+            or behind[0].window is not None
+        ):
             continue
         found, (name,) = behind
         dtype = next(column.type for column in found.scan.stream.columns if column.name == name)

@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
+from headgate.model.aggregates import Function, Kind, Second
 from headgate.safety.theory.memory.closure import Closure, close
 from headgate.safety.theory.memory.failure import Condition, Failure
 from headgate.safety.theory.memory.ordering import orderings
@@ -26,40 +28,56 @@ from headgate.safety.theory.memory.theorems import blame, in_case
 from headgate.safety.theory.memory.verdict import Verdict, compares_across_kinds, judge
 
 
-class Function(Enum):
-    """The aggregate functions and what they ask of the values of a group."""
+class Need(Enum):
+    """What an aggregate asks of the values of a group."""
 
-    SUM = "SUM"
-    COUNT = "COUNT"
-    AVG = "AVG"
-    MIN = "MIN"
-    MAX = "MAX"
-    COUNT_DISTINCT = "COUNT DISTINCT"
-    MEDIAN = "MEDIAN"
-    QUANTILE = "QUANTILE"
-    TOP = "TOP"
+    SUMS = "sums"
+    LEAST = "the least value"
+    GREATEST = "the greatest value"
+    DIFFERENT_VALUES = "every value once"
+    EVERY_VALUE = "every value"
 
     @property
     def is_holistic(self) -> bool:
         """Whether no summary of fixed size of two bags gives the value of their union."""
-        return self in (Function.COUNT_DISTINCT, Function.MEDIAN, Function.QUANTILE, Function.TOP)
+        return self in (Need.DIFFERENT_VALUES, Need.EVERY_VALUE)
 
     @property
     def ignores_duplicates(self) -> bool:
         """Whether repeating a value changes nothing."""
-        return self in (Function.MIN, Function.MAX, Function.COUNT_DISTINCT)
+        return self in (Need.LEAST, Need.GREATEST, Need.DIFFERENT_VALUES)
+
+
+def need_of(function: Function, *, distinct: bool) -> Need:
+    """What a function asks of the values of a group.
+
+    The document knows no extreme of one column by another, and no sketch. Over a join these are taken to need every
+    value, which is more than they do.
+    """
+    traits = function.traits
+    match traits.kind:
+        case Kind.LINEAR:
+            return Need.DIFFERENT_VALUES if distinct else Need.SUMS
+        case Kind.EXTREME if traits.second is Second.NOTHING:
+            return Need.GREATEST if function.is_largest else Need.LEAST
+        case Kind.EXTREME:
+            return Need.EVERY_VALUE
+        case Kind.HOLISTIC | Kind.SKETCH:
+            return Need.EVERY_VALUE if traits.duplicates_matter else Need.DIFFERENT_VALUES
+        case never:
+            assert_never(never)
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A function of an attribute; COUNT may have none."""
+    """What is needed of an attribute; rows may be counted without one."""
 
-    function: Function
+    need: Need
     attribute: Attribute | None = None
 
     def __post_init__(self) -> None:
-        if self.attribute is None and self.function is not Function.COUNT:
-            raise ValueError(f"{self.function.value} needs an attribute")
+        if self.attribute is None and self.need is not Need.SUMS:
+            raise ValueError(f"{self.need.value} of no attribute")
 
 
 @dataclass(frozen=True)
@@ -96,24 +114,24 @@ def judge_aggregate(query: AggregateQuery) -> Verdict:
 
 
 def _judge_one(source: SpjQuery, closure: Closure, aggregate: Aggregate) -> Verdict:
-    attribute, function = aggregate.attribute, aggregate.function
+    attribute, need = aggregate.attribute, aggregate.need
     exact = not compares_across_kinds(source)
-    if function.is_holistic and attribute is not None and not closure.is_bounded(attribute):
+    if need.is_holistic and attribute is not None and not closure.is_bounded(attribute):
         return Verdict(blame(closure, Condition.HOLISTIC, (attribute,)), exact=exact)
     if len(source.streams) == 1:
         return Verdict(None)
-    if not function.ignores_duplicates or attribute is None:
+    if not need.ignores_duplicates or attribute is None:
         return judge(source.projecting(source.projection, distinct=False))
     if closure.is_bounded(attribute):
         return judge(source.projecting((*source.projection, attribute), distinct=True))
     # Covered occurrences are not dropped here: the extreme is taken over one of them.
     reduced = source.projecting(source.projection, distinct=True)
-    failure = polynomial_failure(reduced) or extreme_failure(closure, attribute, function)
+    failure = polynomial_failure(reduced) or extreme_failure(closure, attribute, need)
     decided = failure is None or failure.condition is not Condition.SIZE
     return Verdict(failure, exact=exact and decided and not source.has_self_join)
 
 
-def extreme_failure(closure: Closure, attribute: Attribute, function: Function) -> Failure | None:
+def extreme_failure(closure: Closure, attribute: Attribute, need: Need) -> Failure | None:
     """Why MIN or MAX of an unbounded attribute is not computable, the join itself being so; None if it is.
 
     Three attributes, the aggregated one and those of one join predicate, show it: the rest is as in `polynomial`.
@@ -123,29 +141,27 @@ def extreme_failure(closure: Closure, attribute: Attribute, function: Function) 
             attributes = dict.fromkeys((attribute, *predicate.attributes))
             part = induced(closure, attributes)
             for ordered in orderings(part):
-                failure = extreme_failure_of_ordered(ordered, attribute, function)
+                failure = extreme_failure_of_ordered(ordered, attribute, need)
                 if failure is not None:
                     return in_case(failure, ordered, part)
     return None
 
 
-def extreme_failure_of_ordered(closure: Closure, attribute: Attribute, function: Function) -> Failure | None:
+def extreme_failure_of_ordered(closure: Closure, attribute: Attribute, need: Need) -> Failure | None:
     """The same for a locally totally ordered query."""
     if closure.is_bounded(attribute):
         return None
-    condition = Condition.GREATEST if function is Function.MAX else Condition.LEAST
-    for predicate, own, is_helpful in _references(closure, attribute.stream, function):
+    condition = Condition.GREATEST if need is Need.GREATEST else Condition.LEAST
+    for predicate, own, is_helpful in _references(closure, attribute.stream, need):
         if not is_helpful or closure.relation(own, attribute) != "=":
             return blame(closure, condition, (attribute,), (predicate,))
     return None
 
 
-def _references(
-    closure: Closure, stream: str, function: Function
-) -> Iterator[tuple[Comparison, Attribute, bool]]:
+def _references(closure: Closure, stream: str, need: Need) -> Iterator[tuple[Comparison, Attribute, bool]]:
     """Each reference of a stream, its attribute, and whether the row kept for it is the wanted extreme."""
     found = references(closure, stream)
     for predicate in found.below:
-        yield predicate, predicate.attributes[1], function is Function.MAX
+        yield predicate, predicate.attributes[1], need is Need.GREATEST
     for predicate in found.above:
-        yield predicate, predicate.attributes[0], function is Function.MIN
+        yield predicate, predicate.attributes[0], need is Need.LEAST
