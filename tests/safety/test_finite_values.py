@@ -30,6 +30,35 @@ CREATE TABLE u (k BIGINT) USING json OPTIONS (path 'u', changeTime 'at', changeO
 """
 
 
+@pytest.mark.parametrize(
+    ("listed", "low", "high", "left"),
+    [
+        ([1, 5, 9], 5, None, {5, 9}),
+        ([1, 5, 9], None, 5, {1, 5}),
+        ([1, 5, 9], 2, 8, {5}),
+        ([1, 5, 9], 6, 8, set()),
+        ([date(1970, 1, 2), date(1970, 1, 4)], 2, None, {date(1970, 1, 4)}),
+        (["x", "y"], None, 5, {"x", "y"}),
+    ],
+)
+def test_bounds_leave_values_of_a_list(
+    listed: list[Any], low: int | None, high: int | None, left: set[Any]
+) -> None:
+    for found in (
+        Values.of(listed).met(Values.between(low, high)),
+        Values.between(low, high).met(Values.of(listed)),
+    ):
+        assert (found.listed, found.count) == (left, len(left))
+
+
+def test_of_two_bounds_the_narrower_one_holds() -> None:
+    found = Values.between(1, 9).met(Values.between(3, 20))
+    assert (found.low, found.high, found.count) == (3, 9, 7)
+    assert Values.between(1, 4).met(Values.between(6, 9)).count == 0
+    assert (Values.of([2, 7]).low, Values.of([2, 7]).high) == (2, 7)
+    assert (Values.of([2, "x"]).low, Values.of([2, "x"]).high) == (None, None)
+
+
 def known(query: str) -> ColumnValues:
     """What is known of the columns of a query's answer."""
     found = Session().sql(f"{STREAM} CREATE QUERY q AS {query};")

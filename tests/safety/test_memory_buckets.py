@@ -13,11 +13,19 @@ from tests.safety.memory_queries import ALL, STRICT, query, random_queries
 from tests.safety.memory_synopsis import Evaluation
 
 from headgate.safety.theory.memory.answers import Row, answer
-from headgate.safety.theory.memory.buckets import Keep, answer_bound, size_bound, synopses, weak_orders
+from headgate.safety.theory.memory.buckets import (
+    Keep,
+    answer_bound,
+    is_join,
+    size_bound,
+    synopses,
+    weak_orders,
+)
 from headgate.safety.theory.memory.closure import Bound, close
 from headgate.safety.theory.memory.cut import IntegerCut, IntervalCut, cells_between
 from headgate.safety.theory.memory.domain import Domain
 from headgate.safety.theory.memory.query import Attribute, SpjQuery
+from headgate.safety.theory.memory.references import join_inequalities
 from headgate.safety.theory.memory.verdict import judge
 
 A, B, C = Attribute("S", "A"), Attribute("S", "B"), Attribute("S", "C")
@@ -50,6 +58,23 @@ def test_a_filter_needs_no_memory() -> None:
 def test_filters_that_follow_from_joins_are_applied_at_once() -> None:
     (left, _) = synopses(query("D", "D=2, A>D", distinct=True))
     assert "2 < S.A" in set(map(str, left.filters))
+
+
+@pytest.mark.parametrize(
+    ("predicates", "joins"),
+    [
+        ("A<D", True),
+        ("A<D, A<5", True),
+        ("A<D, D>5", True),
+        ("A<D, A<5, D>3", True),
+        ("A<D, A<5, D>4", False),
+    ],
+)
+def test_an_inequality_joins_unless_the_bounds_of_its_sides_decide_it(predicates: str, joins: bool) -> None:
+    closure = close(query("", predicates, distinct=True))
+    assert closure is not None
+    (predicate,) = join_inequalities(closure)
+    assert is_join(closure, predicate) is joins
 
 
 def test_filters_that_follow_may_have_constants_of_their_own() -> None:

@@ -91,7 +91,7 @@ class Values:
             listed = other.listed if listed is None else listed & other.listed
         low = max((each for each in (self.low, other.low) if each is not None), default=None)
         high = min((each for each in (self.high, other.high) if each is not None), default=None)
-        if listed is not None and (low is not None or high is not None):
+        if listed is not None:
             listed = frozenset(each for each in listed if _within(each, low, high))
         nullable = self.nullable and other.nullable
         counted = [each for each in (self, other) if each.count is not None]
