@@ -65,7 +65,7 @@ def test_restoring_before_every_step_changes_nothing(example: Example) -> None:
 @given(examples())
 def test_streams_inside_plans_in_small_parts(example: Example) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.kernels.rstream.BLOCK", 3)
+        patch.setattr("headgate.kernels.emit.rstream.BLOCK", 3)
         agree(example)
 
 

@@ -40,7 +40,7 @@ def asked(text: str, days: float, length: str) -> hg.Session:
 def test_the_answer_is_the_same_in_one_part_and_in_many(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = asked(text, 0.02, "40 MINUTES")
     once = session.run(["q"])["q"].to_polars()
-    monkeypatch.setattr("headgate.kernels.rstream.BLOCK", 97)
+    monkeypatch.setattr("headgate.kernels.emit.rstream.BLOCK", 97)
     assert once.height
     assert Counter(session.run(["q"])["q"].to_polars().rows()) == Counter(once.rows())
 
@@ -55,7 +55,7 @@ def test_no_operator_ever_gets_more_than_a_part(monkeypatch: pytest.MonkeyPatch)
         return emit(self, state, batch, clock)
 
     monkeypatch.setattr(Dstream, "emit", counted)
-    monkeypatch.setattr("headgate.kernels.rstream.BLOCK", 4096)
+    monkeypatch.setattr("headgate.kernels.emit.rstream.BLOCK", 4096)
     session = asked(
         "SELECT DSTREAM(v, COUNT(*) AS n) FROM pulse [RANGE 1 SECOND] GROUP BY v", 0.5, "1000 DAYS"
     )
