@@ -174,5 +174,5 @@ class Driver:
 
 
 _SCRATCH = re.compile(
-    r"conf/|hsperfdata|spark-|blockmgr-|hadoop-|s3a|log$|work/|liblz4|snappy|rocksdb|librocks"
+    r"(conf|artifacts-[^/]*|hsperfdata[^/]*|spark-[^/]*|blockmgr-[^/]*|hadoop-[^/]*)/|log$|lib[^/]*\.so|liblz4|snappy-|rocksdb"
 )
