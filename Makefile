@@ -1,6 +1,8 @@
 # Every target sets up what it needs; `make` alone lists them.
 
-VENV := .venv
+# Another PySpark, in a virtual environment of its own: make test-spark PYSPARK=4.1.*
+PYSPARK ?=
+VENV := .venv$(if $(PYSPARK),-pyspark-$(patsubst %.*,%,$(PYSPARK)))
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 STAMP := $(VENV)/.ready
@@ -20,7 +22,7 @@ SAMPLE ?= 200
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-long test-faults test-services test-mutants soak check format clean
+.PHONY: help setup demo test test-spark test-long test-faults test-services test-cluster test-mutants soak check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,11 +35,11 @@ demo: $(STAMP) ## watch a live auction on built-in data
 test: $(STAMP) ## run the fast tests, which need no Java
 	$(PY) -m pytest -n 2 --hypothesis-profile=$(PROFILE) $(ARGS)
 
-test-spark: $(STAMP) ## run the tests that start Spark; they need Java 17
+test-spark: $(STAMP) ## run the tests that start Spark; they need Java 17. PYSPARK=4.1.* runs them with another release
 	$(PY) -m pytest -n 2 -m 'spark and not long and not faults' --hypothesis-profile=$(PROFILE) $(ARGS)
 
 test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples
-	$(PY) -m pytest -n 2 -m 'not faults and not services' --hypothesis-profile=long $(ARGS)
+	$(PY) -m pytest -n 2 -m 'not faults and not services and not cluster' --hypothesis-profile=long $(ARGS)
 
 test-faults: $(STAMP) ## kill processes of queries on Spark, twenty times
 	$(PY) -m pytest -m faults tests/spark $(ARGS)
@@ -52,6 +54,17 @@ test-services: $(STAMP) ## run the tests against a real PostgreSQL and Kafka, wh
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
 	fi
 	$(PY) -m pytest -m services tests/services $(ARGS)
+
+test-cluster: $(STAMP) ## run the tests with several machines: namespaces on this one that share an S3 server
+	@missing=; \
+	command -v mvn >/dev/null || missing="$$missing maven"; \
+	command -v java >/dev/null || missing="$$missing default-jre-headless"; \
+	command -v nsenter >/dev/null || missing="$$missing util-linux"; \
+	if [ -n "$$missing" ]; then \
+	  echo "installing$$missing"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
+	fi
+	$(PY) -m pytest -m cluster tests/cluster $(ARGS)
 
 test-mutants: $(STAMP) ## change the code of kernels, gate and shard on purpose: which changes does no test notice?
 	@$(PY) -m tests.mutants --jobs 2 $(if $(SAMPLE),--sample $(SAMPLE)) $(ARGS)
@@ -87,4 +100,5 @@ $(STAMP): pyproject.toml
 	  "$$found" -m venv --clear $(VENV); \
 	fi
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(if $(PYSPARK),$(PY) -m pip install --quiet --disable-pip-version-check 'pyspark==$(PYSPARK)')
 	@touch $@

@@ -23,7 +23,7 @@ def resolve(artifacts: Sequence[Artifact], without: Sequence[str] = ()) -> list[
     Both answers are kept: emptying the cache asks again.
     """
     folder = cache() / "-".join(f"{name}-{version}" for _, name, version in artifacts)
-    absent = folder.with_suffix(".absent")
+    absent = folder.with_name(f"{folder.name}.absent")
     if absent.exists():
         return None
     if not folder.exists():

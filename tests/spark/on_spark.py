@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 from tests.differential.local import _changes
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, change_key
@@ -18,6 +19,7 @@ from tests.spark.shards import arriving, stage_of
 from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import start_query, wait
@@ -47,6 +49,11 @@ def output_on_spark(
     output.prepare(overwrite=False)
     wait(start_query(spark, stage, log, folder / "checkpoint", output))
     return read_changes(output.folder), output.finish()
+
+
+def folder_at(path: Path) -> Folder:
+    """A folder of this machine as Spark reaches it."""
+    return Folder(SparkSession.active(), str(path))
 
 
 def read_changes(folder: Path) -> list[Change]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.spark.on_spark import folder_at
 from tests.spark.shards import Cluster, Memory, stage_of
 
 from headgate.model.errors import InputError, SetupError
@@ -21,6 +22,8 @@ from headgate.runtime.spark.pack import Packer
 from headgate.runtime.spark.units import Slice, Unit, batches_of
 from headgate.runtime.stage import ClockOptions
 from headgate.safety.promise import Promise, PromiseKind
+
+pytestmark = pytest.mark.usefixtures("spark")
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;
@@ -35,47 +38,47 @@ def rows(*pairs: tuple[int, int]) -> pa.Table:
 
 def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None:
     before = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    first = claim(tmp_path, before)
+    first = claim(folder_at(tmp_path), before)
     assert first.fresh
     first.keep()
-    assert claim(tmp_path, before) == replace(first, fresh=False)
+    assert claim(folder_at(tmp_path), before) == replace(first, fresh=False)
     after = stage_of(TEXT.format(seconds=6), "q", {}, shards=2)
     with pytest.raises(InputError, match="another form of query q") as refused:
-        claim(tmp_path, after)
+        claim(folder_at(tmp_path), after)
     assert "- step 2: window(1) Window(spec=Range(length=5000000" in refused.value.cause
     assert "+ step 2: window(1) Window(spec=Range(length=6000000" in refused.value.cause
 
 
 def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
-    claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).keep()
+    claim(folder_at(tmp_path), stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).keep()
     with pytest.raises(InputError, match="shards 2"):
-        claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
+        claim(folder_at(tmp_path), stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    claim(tmp_path, stage).keep()
+    claim(folder_at(tmp_path), stage).keep()
     path = tmp_path / "headgate" / "query.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     with pytest.raises(InputError, match="format 99"):
-        claim(tmp_path, stage)
+        claim(folder_at(tmp_path), stage)
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     with pytest.raises(InputError, match="not one of Headgate's"):
-        claim(tmp_path, stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+        claim(folder_at(tmp_path), stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
 
 
 def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
     with held(tmp_path / "q"):
         with pytest.raises(InputError, match=r"another run is using the checkpoint .*/q"):
-            require_free(tmp_path / "q")
-        require_free(tmp_path / "other")
+            require_free(folder_at(tmp_path / "q"))
+        require_free(folder_at(tmp_path / "other"))
         assert not (tmp_path / "other").exists()
-    require_free(tmp_path / "q")
+    require_free(folder_at(tmp_path / "q"))
     # What only holds a checkpoint does not use it up.
-    assert claim(tmp_path / "q", stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).fresh
+    assert claim(folder_at(tmp_path / "q"), stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).fresh
 
 
 def test_a_missing_chunk_is_noticed() -> None:

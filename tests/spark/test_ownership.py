@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tests.cli_runner import headgate
+from tests.spark.on_spark import folder_at
 from tests.spark.shards import stage_of
 
 from headgate.model.errors import HeadgateError, InputError
@@ -29,6 +30,8 @@ from headgate.runtime.spark.folder import QueryFolder, write_parts
 from headgate.runtime.spark.messages import encode_table
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 from headgate.session import Session
+
+pytestmark = pytest.mark.usefixtures("spark")
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, k INT) TIMESTAMP BY ts;
@@ -61,7 +64,7 @@ class Answer:
 
 def opened(root: Path, checkpoint: str, *, query: str = "q", rejects: bool = False) -> QueryFolder:
     stage = stage_of(TEXT.format(query=query), query, {}, shards=1)
-    claimed = claim(root / checkpoint / query, stage)
+    claimed = claim(folder_at(root / checkpoint / query), stage)
     aside = Aside(str(root / "bad"), frozenset("s"), claimed.run) if rejects else Aside()
     return QueryFolder(root / "out", stage, claimed, aside=aside)
 

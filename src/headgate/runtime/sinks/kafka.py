@@ -17,8 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
@@ -26,6 +25,9 @@ import pyarrow as pa
 from headgate.model.errors import InputError
 from headgate.model.suggest import did_you_mean
 from headgate.runtime.output import OP, TIME
+
+if TYPE_CHECKING:
+    from headgate.runtime.spark.filesystem import Folder
 
 NUMBER, IDENTITY = "_headgate_number", "_headgate_id"
 SERVERS = "kafka.bootstrap.servers"
@@ -51,7 +53,7 @@ class KafkaTopic:
     topic: str
     key: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    notes: Path | None = field(default=None, repr=False)
+    notes: Folder | None = field(default=None, repr=False)
     """A folder of the checkpoint, if there is one."""
     checked: bool = field(default=False, repr=False)
 
@@ -85,7 +87,7 @@ class KafkaTopic:
         given = {**reached, "topic": self.topic, "includeHeaders": "true"}
         messages.drop(IDENTITY).write.format("kafka").options(**given).save()
 
-    def beside(self, checkpoint: Path) -> KafkaTopic:
+    def beside(self, checkpoint: Folder) -> KafkaTopic:
         """The same sink with its notes in a checkpoint."""
         return replace(self, notes=checkpoint / "headgate" / "kafka")
 
@@ -96,17 +98,16 @@ class KafkaTopic:
         from headgate.runtime.spark.sources.kafka import ends_of
 
         assert self.notes is not None
-        note = self.notes / f"{batch}.json"
-        if not note.exists():
-            self.notes.mkdir(parents=True, exist_ok=True)
-            beside = note.with_suffix(".part")
-            beside.write_text(json.dumps({self.topic: ends_of(spark, self.topic, reached)}))
-            beside.replace(note)
-            for old in self.notes.glob("*.json"):
-                if old.stem.isdecimal() and int(old.stem) < batch - 1:
-                    old.unlink()
+        note = self.notes.read(f"{batch}.json")
+        if note is None:
+            ends = json.dumps({self.topic: ends_of(spark, self.topic, reached)})
+            self.notes.write(f"{batch}.json", ends.encode())
+            for old in self.notes.names():
+                number = old.removesuffix(".json")
+                if number.isdecimal() and int(number) < batch - 1:
+                    self.notes.delete(old)
             return messages
-        window = {"subscribe": self.topic, "startingOffsets": note.read_text(), "includeHeaders": "true"}
+        window = {"subscribe": self.topic, "startingOffsets": note.decode(), "includeHeaders": "true"}
         found = spark.read.format("kafka").options(**reached, **window).load()
         header = f.filter("headers", lambda each: each["key"] == _ID_HEADER)[0]["value"]
         written = found.select(header.cast("string").alias(IDENTITY)).where(f.col(IDENTITY).isNotNull())

@@ -46,20 +46,25 @@ def find_files(path: str, base: Path, *, moving: bool = False) -> tuple[Path, ..
     return tuple(found)
 
 
+def is_elsewhere(path: str) -> bool:
+    """Whether a path is an address in a file system that is not this machine's, as `s3a://shop/bids`."""
+    scheme = _SCHEME.match(path)
+    return scheme is not None and scheme[1].lower() != "file"
+
+
 def _local(path: str) -> Path:
     if not path or "\0" in path:
         raise InputError(
             f"{path!r} is not a path", remedy="name a file, a folder or a pattern such as 'data/*.csv'"
         )
-    scheme = _SCHEME.match(path)
-    if scheme is None:
+    if is_elsewhere(path):
+        raise UnsupportedError(
+            f"{path} is not on this machine, and the local engine reads local files",
+            remedy="copy the data here, or run on Spark",
+        )
+    if _SCHEME.match(path) is None:
         return Path(path)
-    if scheme[1].lower() == "file":
-        return Path("/" + path[len("file:") :].lstrip("/"))
-    raise UnsupportedError(
-        f"{path} is not on this machine, and the local engine reads local files",
-        remedy="copy the data here, or run on Spark",
-    )
+    return Path("/" + path[len("file:") :].lstrip("/"))
 
 
 def _inside(path: Path, base: Path) -> bool:

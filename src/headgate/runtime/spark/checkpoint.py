@@ -14,6 +14,7 @@ from uuid import uuid4
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.disk import writing
 from headgate.runtime.locks import Lock
+from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.stage import FORMAT, Stage
 
 _NAME = "query.json"
@@ -37,10 +38,14 @@ def held(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def require_free(folder: Path) -> None:
-    """Raises InputError if a run of the command line uses a checkpoint now."""
-    if folder.is_dir():
-        with held(folder):
+def require_free(folder: Folder) -> None:
+    """Raises InputError if a run of the command line uses a checkpoint now.
+
+    That is known on this machine only; of two runs elsewhere, Spark stops the one that is behind.
+    """
+    local = folder.local
+    if local is not None and local.is_dir():
+        with held(local):
             pass
 
 
@@ -56,7 +61,7 @@ def in_use(folder: Path | str) -> InputError:
 class Claim:
     """A checkpoint that a query may use. It is the query's once the claim is kept; until then nothing is written."""
 
-    folder: Path | None
+    folder: Folder | None
     """None: Spark finds a place by itself, for this run only."""
     stage: Stage
     run: str
@@ -67,18 +72,14 @@ class Claim:
         """Marks the checkpoint as used. Whatever may refuse the run comes before this."""
         if self.folder is None or not self.fresh:
             return
-        path = self.folder / "headgate" / _NAME
+        content = {
+            "format": FORMAT,
+            "run": self.run,
+            "query": self.stage.graph.query,
+            "stage": self.stage.description(),
+        }
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            content = {
-                "format": FORMAT,
-                "run": self.run,
-                "query": self.stage.graph.query,
-                "stage": self.stage.description(),
-            }
-            beside = path.with_name(f".{_NAME}")
-            beside.write_text(json.dumps(content, indent=2) + "\n")
-            beside.replace(path)
+            (self.folder / "headgate").write(_NAME, (json.dumps(content, indent=2) + "\n").encode())
         except OSError as error:
             raise InputError(
                 f"cannot write to {self.folder}: {error.strerror or error}",
@@ -86,22 +87,26 @@ class Claim:
             ) from error
 
 
-def claim(folder: Path | None, stage: Stage) -> Claim:
+def claim(folder: Folder | None, stage: Stage) -> Claim:
     """Whether a query may use a checkpoint, and as which run. InputError if it belongs to another form of it."""
-    path = None if folder is None else folder / "headgate" / _NAME
-    if folder is None or path is None or not path.exists():
-        if folder is not None and (folder / "offsets").exists():
-            raise InputError(
-                f"{folder} is a checkpoint, but not one of Headgate's", remedy="choose another --checkpoint"
-            )
+    if folder is None:
         return Claim(folder, stage, uuid4().hex, fresh=True)
     try:
-        found = json.loads(path.read_text())
+        note = (folder / "headgate").read(_NAME)
+        if note is None:
+            if folder.exists("offsets"):
+                raise InputError(
+                    f"{folder} is a checkpoint, but not one of Headgate's",
+                    remedy="choose another --checkpoint",
+                )
+            return Claim(folder, stage, uuid4().hex, fresh=True)
+        found = json.loads(note)
         written, lines = found["format"], list(found["stage"])
         run = str(found["run"]) if written == FORMAT else ""
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SetupError(
-            f"{path} cannot be read: {error}", remedy="restore the checkpoint, or choose another"
+            f"{folder}/headgate/{_NAME} cannot be read: {error}",
+            remedy="restore the checkpoint, or choose another",
         ) from error
     if written != FORMAT:
         raise InputError(

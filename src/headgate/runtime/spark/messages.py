@@ -30,6 +30,9 @@ TO_SHARD = pa.schema(
 TO_SHARD_DDL = (
     "shard int, feed int, part int, seq int, low long, high long, blob binary, late binary, read long"
 )
+_FROM_SHARD = pa.schema(
+    [("kind", pa.string()), ("name", pa.string()), ("rows", pa.int64()), ("blob", pa.binary())]
+)
 FROM_SHARD_DDL = "kind string, name string, rows long, blob binary"
 """kind: `rows` of the query's output, `late` rows of the stream `name`, or `metrics` as JSON."""
 
@@ -109,6 +112,17 @@ def to_shards(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.
         for name in TO_SHARD.names[1:]:
             columns[name].append(_shown(getattr(message, name), name))
     return pa.RecordBatch.from_pydict(columns, schema=TO_SHARD)
+
+
+def sent_on(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.Table:
+    """The same as a table."""
+    return pa.Table.from_batches([to_shards(rows, labels)])
+
+
+def replied(reply: Reply) -> pa.Table:
+    """A part of a shard's answer as a table of one row."""
+    columns = {"kind": [reply.kind], "name": [reply.name], "rows": [reply.rows], "blob": [reply.blob]}
+    return pa.table(columns, schema=_FROM_SHARD)
 
 
 def _shown(value: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.partition_keys import shard_partition_keys
-from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
+from headgate.runtime.spark.processor import FrameProcessor, RowsProcessor, ShardProcessor
 from headgate.runtime.spark.units import read_units
 from headgate.runtime.stage import Stage
 
@@ -48,9 +48,7 @@ def packed_units(
 def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
     """What all shards say, packed: rows of (kind, name, rows, blob)."""
     last, messages = _to_last(stage, packed, labels)
-    return messages.transformWithState(
-        ShardProcessor(last, labels), FROM_SHARD_DDL, "Append", _time_mode(last)
-    )
+    return _shards(messages, last, labels, FROM_SHARD_DDL)
 
 
 def rows(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
@@ -78,10 +76,17 @@ def _to_last(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> 
         messages = messages.union(each)
     *before, last = stage.chain
     for each in before:
-        messages = messages.groupBy("shard").transformWithState(
-            ShardProcessor(each, labels), TO_SHARD_DDL, "Append", _time_mode(each)
-        )
+        messages = _shards(messages.groupBy("shard"), each, labels, TO_SHARD_DDL)
     return last, messages.groupBy("shard")
+
+
+def _shards(messages: GroupedData, stage: Stage, labels: tuple[int, ...], ddl: str) -> DataFrame:
+    """What the shards of a stage say to messages, as rows of the given form."""
+    if hasattr(messages, "transformWithState"):
+        return messages.transformWithState(ShardProcessor(stage, labels), ddl, "Append", _time_mode(stage))
+    return messages.transformWithStateInPandas(
+        FrameProcessor(stage, labels), ddl, "Append", _time_mode(stage)
+    )
 
 
 def _time_mode(stage: Stage) -> str:

@@ -60,7 +60,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             handle.getMapState("chunks", "name string", "chunk binary"),
         )
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         stage, replies, sent = self._answer(key, rows, timerValues)
         if stage.onward is None:
             for reply in replies:
@@ -109,6 +109,22 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         """Nothing is held open."""
 
 
+class FrameProcessor(ShardProcessor):
+    """The same for Spark 4.0, which passes messages as pandas frames only."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        from headgate.runtime.spark.messages import pandas_frame, replied, sent_on
+
+        stage, replies, sent = self._answer(key, _each_row(rows), timerValues)
+        if stage.onward is None:
+            for reply in replies:
+                yield pandas_frame(replied(reply))
+            return
+        from headgate.runtime.spark.exchange import relay
+
+        yield pandas_frame(sent_on([*sent, *map(relay, replies)], self.labels))
+
+
 class RowsProcessor(ShardProcessor):
     """The same, but the query's rows come out as rows, and nothing else does.
 
@@ -118,11 +134,15 @@ class RowsProcessor(ShardProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         from headgate.runtime.spark.messages import pandas_frame
 
-        messages = (row for frame in rows for row in frame.itertuples(index=False))
-        _, replies, _ = self._answer(key, messages, timerValues)
+        _, replies, _ = self._answer(key, _each_row(rows), timerValues)
         for reply in replies:
             if reply.kind == "rows":
                 yield pandas_frame(reply.content)
+
+
+def _each_row(frames: Iterator[Any]) -> Iterator[Any]:
+    """The rows of pandas frames: messages, of which a shard gets a handful."""
+    return (row for frame in frames for row in frame.itertuples(index=False))
 
 
 def metrics_report(

@@ -34,6 +34,7 @@ from headgate.runtime.spark.checkpoint import claim, held
 from headgate.runtime.spark.cluster import cores
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_errors
+from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.reading_lists import UnitLog
@@ -341,7 +342,8 @@ def _runs(
         for stage in stages:
             checkpoint = root / stage.graph.query
             stack.enter_context(held(checkpoint))
-            claimed = claim(checkpoint, stage)
+            kept = Folder(spark, str(checkpoint))
+            claimed = claim(kept, stage)
             inputs = {*(each.name for each in stage.streams), *stage.tables}
             aside = Aside(options.rejects, frozenset(inputs - reported), claimed.run)
             reported |= aside.names
@@ -351,7 +353,7 @@ def _runs(
             files = [each for each in stage.streams if is_file(each)]
             log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
             sink = None if place.to is None else sink_at(place.to, stage.graph.query)
-            sink = sink.beside(checkpoint) if isinstance(sink, KafkaTopic) else sink
+            sink = sink.beside(kept) if isinstance(sink, KafkaTopic) else sink
             runs.append(_Run(stage, base, checkpoint, log, folder, sink, max_late=options.max_late))
         for run in runs:
             run.folder.take()

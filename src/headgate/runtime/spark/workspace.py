@@ -19,6 +19,7 @@ from headgate.runtime.sources.changes import ChangeStream, changes_of
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, require_free
+from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
@@ -106,11 +107,12 @@ class SparkWorkspace:
         stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
         if sink == "kafka":
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
-        if isinstance(sink, KafkaTopic) and checkpoint is not None:
-            sink = sink.beside(Path(checkpoint))
-        if checkpoint is not None:
-            require_free(Path(checkpoint))
-        claimed = claim(None if checkpoint is None else Path(checkpoint), stage)
+        kept = None if checkpoint is None else Folder(self.spark, str(checkpoint))
+        if isinstance(sink, KafkaTopic) and kept is not None:
+            sink = sink.beside(kept)
+        if kept is not None:
+            require_free(kept)
+        claimed = claim(kept, stage)
         aside = _aside(stage, chosen, claimed.run)
         with partitions(self.spark, stage.most_shards):
             packed = self._packed(stage, base, aside, finite=finite)

@@ -14,7 +14,7 @@ from pyspark.sql.functions import current_timestamp
 from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.model.types import spark_name
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import find_files
+from headgate.runtime.sources.files import find_files, is_elsewhere
 from headgate.runtime.sources.kafka_options import read_kafka_options
 from headgate.runtime.sources.options import FILE_FORMATS
 from headgate.runtime.spark import pipeline
@@ -75,15 +75,20 @@ def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
         path = options.pop("path", None)
         if path is None:
             raise DeclarationError(f"{stream.name} has no path", remedy="add path '…' to its OPTIONS")
-        files = find_files(path, base)
-        whole = Path(path) if Path(path).is_absolute() else (base / path).absolute()
         reader = reader.schema(", ".join(f"`{c.name}` {spark_name(c.type)}" for c in stream.columns))
         options = {"mode": "FAILFAST", **options} if stream.source.format != "parquet" else options
-        return reader.options(**options).load(str(whole if whole.exists() else files[0].parent))
+        return reader.options(**options).load(path if is_elsewhere(path) else _here(path, base))
     with _known(stream.source.format):
         frame = reader.options(**options).load()
     require_columns(frame, stream, f"stream {stream.name}: {stream.source.format}")
     return frame
+
+
+def _here(path: str, base: Path) -> str:
+    """The folder or pattern on this machine that a declaration means; InputError if there is nothing."""
+    files = find_files(path, base)
+    whole = Path(path) if Path(path).is_absolute() else (base / path).absolute()
+    return str(whole if whole.exists() else files[0].parent)
 
 
 class _known:  # noqa: N801 - reads as a clause of `with`
