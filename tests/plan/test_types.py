@@ -214,7 +214,7 @@ UNSUPPORTED = {
     "bit_and(a)": "the aggregate BIT_AND cannot stand here or is not supported",
     "Kurtosis(a)": "the aggregate KURTOSIS cannot stand here or is not supported",
     "STRING_AGG(c, ',')": "the aggregate STRING_AGG cannot stand here or is not supported",
-    "collect_list(a) FILTER (WHERE a > 1)": "collect_list(a) FILTER(WHERE a > 1) is not supported",
+    "kurtosis(a) FILTER (WHERE a > 1)": "KURTOSIS(a) FILTER(WHERE a > 1) is not supported",
     "get_json_object(c, '$.a')": "there is no function get_json_object",
     "base64(c)": "there is no function base64",
     "ceil()": "ceil needs an argument",
