@@ -41,6 +41,11 @@ _MACROS = (
         list_filter(coalesce(list(x ORDER BY t, x), []), lambda e: e IS NOT NULL)""",
     """CREATE MACRO collected_set(x) AS
         list_sort(list_filter(coalesce(list(DISTINCT x), []), lambda e: e IS NOT NULL))""",
+    # Of one value DuckDB says 0 even if it is NaN.
+    """CREATE MACRO population_variance(x) AS
+        CASE WHEN bool_or(isnan(x::DOUBLE)) THEN 'nan'::DOUBLE ELSE var_pop(x) END""",
+    """CREATE MACRO population_covariance(x, y) AS
+        CASE WHEN bool_or(isnan(x::DOUBLE + y::DOUBLE)) THEN 'nan'::DOUBLE ELSE covar_pop(x, y) END""",
     "CREATE MACRO correlation(x, y) AS CASE WHEN regr_count(x, y) > 1 THEN corr(x, y) END",
 )
 
@@ -170,6 +175,12 @@ def translate(query: exp.Expr) -> exp.Expr:
             case exp.ArgMin() | exp.ArgMax():
                 name = "first_by" if isinstance(node, exp.ArgMin) else "last_by"
                 return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+            case exp.VariancePop():
+                return exp.Anonymous(this="population_variance", expressions=[node.this])
+            case exp.StddevPop():
+                return exp.Sqrt(this=exp.Anonymous(this="population_variance", expressions=[node.this]))
+            case exp.CovarPop():
+                return exp.Anonymous(this="population_covariance", expressions=[node.this, node.expression])
             case exp.Corr():
                 return exp.Anonymous(this="correlation", expressions=[node.this, node.expression])
             case exp.ArrayUniqueAgg():

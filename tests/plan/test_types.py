@@ -211,10 +211,10 @@ UNSUPPORTED = {
     "rand()": "there is no function rand",
     "current_timestamp()": "there is no function current_timestamp",
     # Functions are called by the names that were written, whatever sqlglot calls them.
-    "bool_and(a > 1)": "the aggregate BOOL_AND cannot stand here or is not supported",
-    "Max_By(a, b)": "the aggregate MAX_BY cannot stand here or is not supported",
+    "bit_and(a)": "the aggregate BIT_AND cannot stand here or is not supported",
+    "Kurtosis(a)": "the aggregate KURTOSIS cannot stand here or is not supported",
     "STRING_AGG(c, ',')": "the aggregate STRING_AGG cannot stand here or is not supported",
-    "collect_list(a) FILTER (WHERE a > 1)": "collect_list(a) FILTER(WHERE a > 1) is not supported",
+    "kurtosis(a) FILTER (WHERE a > 1)": "KURTOSIS(a) FILTER(WHERE a > 1) is not supported",
     "get_json_object(c, '$.a')": "there is no function get_json_object",
     "base64(c)": "there is no function base64",
     "ceil()": "ceil needs an argument",
