@@ -11,6 +11,7 @@ from headgate.optimize.optimize import ALTERNATIVES, RULES, alternatives
 from headgate.optimize.rules.drop_contradictions import drop_contradictions
 from headgate.optimize.rules.drop_covered import drop_covered
 from headgate.optimize.rules.drop_distinct import drop_distinct
+from headgate.optimize.rules.group_by_time_span import group_by_time_span
 from headgate.optimize.rules.move_negation import move_negation
 from headgate.optimize.rules.prune_columns import prune_columns
 from headgate.optimize.rules.push_distinct import push_distinct
@@ -227,6 +228,95 @@ def test_distinct_is_dropped_where_rows_differ_already(text: str) -> None:
     assert outline(plan).count("distinct") == DROPPED[text]
 
 
+MONTH = "date_format(ts, 'yyyy-MM')"
+SPANS = {
+    "of an aggregate": (
+        f"SELECT {MONTH} AS d, a, COUNT(*) AS n FROM s GROUP BY {MONTH}, a",
+        """
+        project DATE_FORMAT(s.ts, 'yyyy-MM') as d, s.a as a, COUNT(*) as n
+          project DATE_FORMAT(DATE_TRUNC('MONTH', s.ts), 'yyyy-MM') as DATE_FORMAT(s.ts, 'yyyy-MM'), s.a, COUNT(*)
+            aggregate COUNT(*) by DATE_TRUNC('MONTH', s.ts), s.a
+              project s.a, DATE_TRUNC('MONTH', s.ts)
+                stream s
+        """,
+    ),
+    "of DISTINCT, through a sub-query": (
+        f"SELECT DISTINCT d FROM (SELECT a, {MONTH} AS d FROM s) x",
+        """
+        project DATE_FORMAT(DATE_TRUNC('MONTH', s.ts), 'yyyy-MM') as d
+          distinct
+            project DATE_TRUNC('MONTH', s.ts)
+              stream s
+        """,
+    ),
+    "beside an aggregate of the text": (
+        f"SELECT MAX({MONTH}) AS m FROM s GROUP BY {MONTH}",
+        """
+        project MAX(DATE_FORMAT(s.ts, 'yyyy-MM')) as m
+          project DATE_FORMAT(DATE_TRUNC('MONTH', s.ts), 'yyyy-MM') as DATE_FORMAT(s.ts, 'yyyy-MM'), """
+        """MAX(DATE_FORMAT(s.ts, 'yyyy-MM'))
+            aggregate MAX(DATE_FORMAT(s.ts, 'yyyy-MM')) by DATE_TRUNC('MONTH', s.ts)
+              project DATE_FORMAT(s.ts, 'yyyy-MM'), DATE_TRUNC('MONTH', s.ts)
+                stream s
+        """,
+    ),
+    "once for two texts and the span itself": (
+        f"SELECT COUNT(*) AS n FROM s GROUP BY {MONTH}, date_trunc('MONTH', ts), date_format(ts, 'MM/yyyy')",
+        """
+        project COUNT(*) as n
+          project DATE_FORMAT(DATE_TRUNC('MONTH', s.ts), 'yyyy-MM') as DATE_FORMAT(s.ts, 'yyyy-MM'), """
+        """DATE_TRUNC('MONTH', s.ts), """
+        """DATE_FORMAT(DATE_TRUNC('MONTH', s.ts), 'MM/yyyy') as DATE_FORMAT(s.ts, 'MM/yyyy'), COUNT(*)
+            aggregate COUNT(*) by DATE_TRUNC('MONTH', s.ts)
+              project DATE_TRUNC('MONTH', s.ts)
+                stream s
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_groups_are_by_a_span_instead_of_its_text(name: str) -> None:
+    text, expected = SPANS[name]
+    same(outline(group_by_time_span(push_filters(query(text).plan.input))), expected)
+
+
+UNITS = {
+    "yyyy": "YEAR",
+    "MM.yyyy": "MONTH",
+    "yyyyMMdd": "DAY",
+    "HH dd/MM/yyyy": "HOUR",
+    "yyyy-MM-dd HH:mm": "MINUTE",
+    "yyyyMMddHHmmss": "SECOND",
+    "HH": None,
+    "yyyy-dd": None,
+    "MM-dd": None,
+    "yy-MM": None,
+    "yyyy-M-d": None,
+    "yyyy-MM-dd hh": None,
+    "yyyy-MM-dd E": None,
+    "yyyy-MM-dd HH:mm:ss.SSS": None,
+    "yyyy-MM-ddTHH": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("pattern", UNITS)
+def test_a_pattern_names_spans_if_it_leaves_out_no_field(pattern: str) -> None:
+    plan = outline(
+        group_by_time_span(query(f"SELECT DISTINCT date_format(ts, '{pattern}') AS d FROM s").plan.input)
+    )
+    unit = UNITS[pattern]
+    assert plan.count("DATE_TRUNC") == (0 if unit is None else 2)
+    assert unit is None or f"DATE_TRUNC('{unit}', s.ts)" in plan
+
+
+@pytest.mark.parametrize("value", ["day", "ntz", "CAST(ts AS DATE)", "TIMESTAMP '2020-01-01 00:00:00'"])
+def test_what_is_no_timestamp_keeps_its_text(value: str) -> None:
+    plan = query(f"SELECT DISTINCT date_format({value}, 'yyyy') AS d FROM s").plan.input
+    assert outline(group_by_time_span(plan)) == outline(plan)
+
+
 PRUNED = {
     "below windows": (
         "SELECT a FROM s [RANGE 1 MINUTE]",
@@ -410,7 +500,8 @@ def test_distinct_is_pushed_below_a_join() -> None:
 
 
 def test_the_rules_have_one_visible_order() -> None:
-    assert (drop_covered, push_filters, drop_contradictions, drop_distinct, prune_columns) == RULES
+    first = (drop_covered, push_filters, drop_contradictions, drop_distinct)
+    assert (*first, group_by_time_span, prune_columns) == RULES
     assert (move_negation, push_distinct, remember_values, reduce_by_table) == ALTERNATIVES
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracle.choices import Choices
-from tests.oracle.generate_data import BIGINT, DATE, TIMESTAMP, Declared
+from tests.oracle.generate_data import BIGINT, DATE, STRING, TIMESTAMP, Declared
 from tests.oracle.generate_expressions import (
     AVERAGE,
     TOP,
@@ -252,6 +252,8 @@ class Author:
         at = self.choices.choose(instants)
         kinds = (
             Typed(f"date_trunc('minute', {at})", TIMESTAMP),
+            Typed(f"date_format({at}, 'yyyy-MM-dd HH:mm')", STRING),
+            Typed(f"date_format({at}, 'ssmmHH.ddMMyyyy')", STRING),
             Typed(at, TIMESTAMP),
             Typed(f"unix_timestamp({at}) DIV 3", BIGINT),
             Typed(f"CAST({at} AS DATE)", DATE),

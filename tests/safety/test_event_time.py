@@ -241,6 +241,9 @@ REFUSED = (
     "SELECT due, COUNT(*) AS n FROM a GROUP BY due",
     "SELECT ISTREAM(DISTINCT date_trunc('hour', due)) FROM a",
     "SELECT RSTREAM(date_trunc('hour', ts), COUNT(*)) FROM a GROUP BY date_trunc('hour', ts)",
+    "SELECT ISTREAM(DISTINCT date_format(ts, 'HH')) FROM a",
+    "SELECT ISTREAM(DISTINCT date_format(ts, 'yyyy-dd')) FROM a",
+    "SELECT ISTREAM(DISTINCT date_format(due, 'yyyy-MM-dd')) FROM a",
     # What a row of a partition meets is remembered until another row of its value comes, which may be never.
     "SELECT DISTINCT a.k FROM a [PARTITION BY k ROWS 1], b WHERE a.k IN (7, 8, 9) AND b.ts > a.ts",
     "SELECT a.v, b.w FROM a [ROWS 3], b WHERE b.ts > a.ts",
@@ -272,6 +275,9 @@ FLAT = (
     "SELECT ISTREAM(a.v, b.w, name) FROM a, b, t WHERE a.k = b.k AND t.k = a.k AND b.ts >= a.ts AND b.ts < a.until",
     "SELECT k, date_trunc('minute', ts) AS m, COUNT(DISTINCT v) AS n, MEDIAN(v) AS o FROM a "
     "GROUP BY k, date_trunc('minute', ts)",
+    "SELECT k, date_format(ts, 'yyyy-MM-dd HH:mm') AS m, COUNT(DISTINCT v) AS n FROM a "
+    "GROUP BY k, date_format(ts, 'yyyy-MM-dd HH:mm')",
+    "SELECT ISTREAM(DISTINCT k, date_format(ts, 'yyyyMMddHHmmss') AS s) FROM a",
     "SELECT ISTREAM(DISTINCT k, unix_timestamp(ts) DIV 10 AS bucket) FROM a",
     "SELECT ISTREAM(DISTINCT ts, k) FROM a",
     "SELECT date_trunc('minute', a.ts) AS m, SUM(w) AS w FROM a, b "

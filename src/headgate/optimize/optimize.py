@@ -10,6 +10,7 @@ from headgate.optimize.estimate import Estimates, estimate
 from headgate.optimize.rules.drop_contradictions import drop_contradictions
 from headgate.optimize.rules.drop_covered import drop_covered
 from headgate.optimize.rules.drop_distinct import drop_distinct
+from headgate.optimize.rules.group_by_time_span import group_by_time_span
 from headgate.optimize.rules.move_negation import move_negation
 from headgate.optimize.rules.prune_columns import prune_columns
 from headgate.optimize.rules.push_distinct import push_distinct
@@ -27,6 +28,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     push_filters,
     drop_contradictions,
     drop_distinct,
+    group_by_time_span,
     prune_columns,
 )
 """Applied once each, in this order; none of them ever makes a plan worse."""

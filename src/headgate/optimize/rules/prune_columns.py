@@ -55,7 +55,7 @@ def _prune(node: Node, needed: frozenset[str]) -> Node:
             below: frozenset[str] = frozenset().union(*(output.scalar.columns for output in outputs))
             inner = _prune(node.input, below)
             if isinstance(inner, Project) and outputs:
-                return _merged(replace(node, input=inner, outputs=outputs))
+                return merged(replace(node, input=inner, outputs=outputs))
             return replace(node, input=inner, outputs=outputs)
         case Join():
             own = needed.union(*node.equalities, *(part.columns for part in node.residual))
@@ -92,11 +92,11 @@ def _keep(node: Node, needed: frozenset[str]) -> Node:
         return node
     outputs = tuple(Output(column.name, Scalar.column(column.name, column.type)) for column in kept)
     if isinstance(node, Project):
-        return _merged(Project(node, outputs))
+        return merged(Project(node, outputs))
     return Project(node, outputs)
 
 
-def _merged(node: Project) -> Project:
+def merged(node: Project) -> Project:
     """Two projections, one above the other, as one."""
     assert isinstance(node.input, Project)
     by_name = {output.name: output.scalar.expression for output in node.input.outputs}
