@@ -51,9 +51,9 @@ def view_on(terminal: bool, **options: Any) -> tuple[LiveView, io.StringIO, Time
 def test_a_terminal_shows_a_table() -> None:
     view, out, time = view_on(terminal=True, title="following")
     with view:
-        view.board.put(metrics(1, 1_000))
+        view.registry.put(metrics(1, 1_000))
         time.now = 10.0
-        view.board.put(metrics(2, 3_000))
+        view.registry.put(metrics(2, 3_000))
         shown = view._render()
         out.truncate(0)
         view._console.print(shown)
@@ -71,7 +71,7 @@ def test_elsewhere_there_is_a_line_now_and_then() -> None:
     with view:
         for second in (0.0, 59.0, 61.0, 62.0, 61.0 + LINE_SECONDS):
             time.now = second
-            view.board.put(metrics(1 + int(second), 1_000))
+            view.registry.put(metrics(1 + int(second), 1_000))
     lines = out.getvalue().splitlines()
     assert len(lines) == 2
     assert lines[0].startswith(
@@ -84,13 +84,13 @@ def test_quiet_is_quiet() -> None:
         view, out, time = view_on(terminal=terminal, quiet=True, first_line=0.0)
         with view:
             time.now = 100.0
-            view.board.put(metrics(1, 1_000))
+            view.registry.put(metrics(1, 1_000))
         assert out.getvalue() == ""
 
 
 def test_names_are_not_markup() -> None:
     view, out, _ = view_on(terminal=False, first_line=0.0)
-    view.board.put(metrics(1, 1, query="[red]hot"))
+    view.registry.put(metrics(1, 1, query="[red]hot"))
     assert "[red]hot: batch 1" in out.getvalue()
 
 

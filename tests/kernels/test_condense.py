@@ -45,7 +45,9 @@ def test_parts_together_say_what_all_rows_say(dtype: pl.DataType, data: st.DataO
     endings, keys = data.draw(st.booleans()), data.draw(st.sampled_from([(), ("k",)]))
     schema = {"k": key, "x": dtype}
     mergeable = [
-        call for call in calls_over(dtype) if is_mergeable(Aggregate(schema, keys, (call,), endings=endings))
+        call
+        for call in calls_over(dtype, key)
+        if is_mergeable(Aggregate(schema, keys, (call,), endings=endings))
     ]
     calls = data.draw(st.lists(st.sampled_from(mergeable), min_size=1, max_size=4, unique=True))
     kernel = Aggregate(schema, keys, tuple(calls), endings=endings)

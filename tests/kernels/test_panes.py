@@ -53,7 +53,9 @@ def test_at_every_instant_the_aggregate_of_the_pane(dtype: pl.DataType, data: st
     key = data.draw(st.sampled_from(list(KEYS)))
     length = data.draw(st.sampled_from([1, 3]))
     schema = {"k": key, "x": dtype}
-    calls = [call for call in calls_over(dtype) if by_panes(Aggregate(schema, ("k",), (call,))) is not None]
+    calls = [
+        call for call in calls_over(dtype, key) if by_panes(Aggregate(schema, ("k",), (call,))) is not None
+    ]
     chosen = data.draw(st.lists(st.sampled_from(calls), min_size=1, max_size=4, unique=True))
     kernel = by_panes(Aggregate(schema, ("k",), tuple(chosen)))
     assert kernel is not None

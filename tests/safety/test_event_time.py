@@ -193,7 +193,7 @@ def test_a_row_that_appears_at_the_next_tick_finds_its_partners() -> None:
         "SELECT a.v, b.w FROM a [RANGE 8 SECONDS SLIDE 4 SECONDS], b "
         "WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"
     )
-    (retained,) = found.optimized.judgement.methods.retained.values()
+    (retained,) = found.optimized.judgement.state_plan.retained.values()
     assert {number: each.length - 1 for number, each in retained.items()} == {1: 4 * SECOND - 1}
 
 
@@ -203,7 +203,7 @@ def test_rows_of_a_union_are_kept_as_long_as_those_of_its_members() -> None:
         "UNION ALL SELECT ts + INTERVAL 3 SECONDS AS e, w AS v FROM b) u, c "
         "WHERE c.ts BETWEEN u.e AND u.e + INTERVAL 5 SECONDS"
     )
-    (retained,) = found.optimized.judgement.methods.retained.values()
+    (retained,) = found.optimized.judgement.state_plan.retained.values()
     assert {number: each.length - 1 for number, each in retained.items()} == {0: 8 * SECOND, 1: 0}
 
 
