@@ -154,7 +154,7 @@ class Session:
     def run(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, Result]:
         """Runs the named queries, or all, over all rows in this process; the output of each by name.
 
-        Options are those of `compile`, and of `LocalWorkspace.prepare`: batch_rows, drain.
+        Options are those of `compile`, and of `LocalWorkspace.prepare`: batch_rows, drain, policy, future_us.
         """
         program, options = self._compiled(names, options)
         return self.local.run(program, self.catalog, base=self.base, **options)
@@ -454,7 +454,7 @@ class Query:
         return self.session.run([self.name], **options)[self.name]
 
     def to_df(self, *, finite: bool = False, **options: Any) -> Any:
-        """The query's output as a streaming DataFrame. Options are those of `SparkOptions`.
+        """The query's output as a streaming DataFrame. Options are those of `Session.compile` and `SparkOptions`.
 
         An instant is answered once every stream has gone beyond it by more than its slack, since until then a row of
         that instant may come. So the answers to the last rows wait for later ones. With `idle_ms`, a stream that has
@@ -474,7 +474,7 @@ class Query:
         """Starts the query on Spark and gives Spark's handle of it.
 
         `sink` is a folder (a Path), a name of a Spark format ("memory", "console", "kafka", …) or a function of a
-        micro-batch's DataFrame and its number. Options are those of `SparkOptions`; besides, `trigger` and
+        micro-batch's DataFrame and its number. Options are those of `to_df`; besides, `trigger` and
         `sink_options` are handed to Spark. With `finite=True` the query answers to the end of what is there and
         stops: see `to_df`.
         """

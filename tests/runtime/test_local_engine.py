@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import polars as pl
 import pytest
 
+from headgate.model.batch import BORN
+from headgate.runtime.reorder_buffer import ReorderBuffer
 from headgate.session import Session
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,3 +55,34 @@ def test_a_stream_that_has_ended_holds_nobody_up(session: Session) -> None:
     run.run(lambda *_: None, lambda *_: None, lambda step: seen.append(step.clock))
     # Not all at the end: rows of the longer stream are answered while they come.
     assert len(seen) > 5
+
+
+def test_progress_follows_the_queries_whose_streams_go_on(session: Session) -> None:
+    seen: list[int | None] = []
+    run, _ = session.local.prepare(session.compile(), session.catalog, base=session.base, batch_rows=8)
+    run.run(lambda *_: None, lambda *_: None, lambda step: seen.append(step.clock))
+    clocks = [each for each in seen if each is not None]
+    assert clocks == sorted(clocks)
+    assert clocks[-1] > clocks[0] + 500 * 1_000_000
+
+
+def test_before_the_first_answer_there_is_no_clock() -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts; CREATE QUERY q AS SELECT k FROM s [NOW]"
+    )
+    session.stream("s", rows(9, 1, 2))
+    seen: list[int | None] = []
+    run, _ = session.local.prepare(session.compile(), session.catalog, base=session.base, batch_rows=100)
+    run.run(lambda *_: None, lambda *_: None, lambda step: seen.append(step.clock))
+    assert seen[0] is None or seen[0] > 0
+
+
+def test_queries_that_run_together_share_the_rows_that_wait() -> None:
+    frame = pl.DataFrame({BORN: [3, 1, 2], "k": [1, 2, 3]})
+    one = ReorderBuffer.empty().adding(frame)
+    first, _ = one.take(1)
+    second, _ = one.take(1)
+    (mine,), (others,) = first.chunks().values(), second.chunks().values()
+    assert mine is others
+    assert mine[BORN].to_list() == [3, 2]

@@ -31,7 +31,7 @@ _SHOWN_OPERATORS = 3
 
 
 class LiveView:
-    """Shows the metrics on a board while a run goes on; `changed` is told of each that is put there."""
+    """Shows the metrics of a registry while a run goes on; `changed` is told of each that is put there."""
 
     def __init__(
         self,

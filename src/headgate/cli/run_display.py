@@ -27,7 +27,7 @@ class RunDisplay:
 
     @contextmanager
     def serving(self, registry: MetricsRegistry, console: Console) -> Iterator[None]:
-        """Serves the metrics on a board within the block, if that was asked for."""
+        """Serves the metrics of a registry within the block, if that was asked for."""
         if self.metrics_port is None:
             yield
             return

@@ -74,7 +74,7 @@ class PromiseChecker:
         return (rows.filter(~broken), rows.filter(broken)) if broken.any() else (rows, rows.clear())
 
     def _breaks(self, promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
-        """Which rows come after one that closed their values; what they close themselves is heard too."""
+        """Which rows come after one that closed their values; what they close themselves is remembered."""
         columns = list(promise.columns)
         closes = pl.lit(True) if promise.when is None else compile_scalar(promise.when).fill_null(False)
         frame = rows.select(*columns, closes.alias(_CLOSES)).with_row_index(_AT)

@@ -125,6 +125,7 @@ class QueryState:
                 if name in self.graph.beginning and not frame.is_empty()
             ]
             self.start = min(births, default=None)
+        self.metrics.steps += 1
         read: dict[int, Batch] = {}
         for index, step in enumerate(self.graph.steps):
             if isinstance(step, SourceStep):
@@ -172,7 +173,6 @@ class QueryState:
             if isinstance(step, KernelStep)
         }
         states[f"{len(graph.steps)}:{graph.output.lower()}"] = self.emit_state
-        metrics.steps += 1
         metrics.rows_out += emitted
         metrics.operators = {
             name: {"state_rows": state.rows, "state_bytes": state.nbytes}

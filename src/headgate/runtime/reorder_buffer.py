@@ -11,7 +11,7 @@ piece 3               x xx waits, untouched
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -23,6 +23,8 @@ class _Piece:
     frame: pl.DataFrame
     first: int
     last: int
+    parts: dict[int, tuple[pl.DataFrame, _Piece]] = field(default_factory=dict, repr=False)
+    """How it was cut last: the buffers of queries that run together share pieces, and cut them alike."""
 
     @staticmethod
     def of(frame: pl.DataFrame) -> _Piece:
@@ -31,10 +33,18 @@ class _Piece:
         assert isinstance(high, int)
         return _Piece(frame, low, high)
 
+    def cut(self, upto: int) -> tuple[pl.DataFrame, _Piece]:
+        """The rows up to an instant within the piece, and the others."""
+        if upto not in self.parts:
+            self.parts.clear()
+            within = pl.col(BORN) <= upto
+            self.parts[upto] = (self.frame.filter(within), _Piece.of(self.frame.filter(~within)))
+        return self.parts[upto]
+
 
 @dataclass(frozen=True, eq=False)
 class ReorderBuffer:
-    """An immutable queue of rows with `_born`, by number of arrival and how often the piece was cut."""
+    """An immutable buffer of rows with `_born`, by number of arrival and how often the piece was cut."""
 
     pieces: Mapping[tuple[int, int], _Piece]
     next: int = 0
@@ -57,7 +67,7 @@ class ReorderBuffer:
 
     @staticmethod
     def restored(chunks: Mapping[str, pl.DataFrame], following: int) -> ReorderBuffer:
-        """The queue whose chunks these are; `following` was its next number."""
+        """The buffer whose chunks these are; `following` was its next number."""
         pieces: dict[tuple[int, int], _Piece] = {}
         for name, frame in chunks.items():
             number, _, cuts = name.partition(".")
@@ -65,7 +75,7 @@ class ReorderBuffer:
         return ReorderBuffer(dict(sorted(pieces.items(), key=lambda each: each[0])), following)
 
     def adding(self, frame: pl.DataFrame) -> ReorderBuffer:
-        """The queue with rows that have arrived."""
+        """The buffer with rows that have arrived."""
         if frame.is_empty():
             return self
         return ReorderBuffer({**self.pieces, (self.next, 0): _Piece.of(frame)}, self.next + 1)
@@ -79,7 +89,7 @@ class ReorderBuffer:
         )
 
     def take(self, upto: int) -> tuple[ReorderBuffer, pl.DataFrame | None]:
-        """The queue without the rows up to an instant, and those, sorted by time and then by arrival."""
+        """The buffer without the rows up to an instant, and those, sorted by time and then by arrival."""
         ready: list[pl.DataFrame] = []
         kept: dict[tuple[int, int], _Piece] = {}
         for (number, cuts), piece in self.pieces.items():
@@ -88,8 +98,8 @@ class ReorderBuffer:
             elif piece.last <= upto:
                 ready.append(piece.frame)
             else:
-                ready.append(piece.frame.filter(pl.col(BORN) <= upto))
-                kept[number, cuts + 1] = _Piece.of(piece.frame.filter(pl.col(BORN) > upto))
+                due, kept[number, cuts + 1] = piece.cut(upto)
+                ready.append(due)
         if not ready:
             return self, None
         frame = ready[0] if len(ready) == 1 else pl.concat(ready)

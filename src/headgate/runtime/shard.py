@@ -149,7 +149,7 @@ class Answer:
     rows: list[LazyRows] = field(default_factory=list)
     late: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     exported: list[list[Batch]] = field(default_factory=list)
-    """For the next stage: by clock step and by feed there."""
+    """For the next stage: by clock step, or part of one, and by feed there."""
 
     def say(self, rows: LazyRows) -> None:
         """Takes the next rows of the query's output."""
@@ -281,7 +281,7 @@ def _end(stage: Stage, state: ShardState) -> int | None:
 
 
 def last_instant(stage: Stage, state: ShardState) -> int | None:
-    """The largest instant of all streams; None before the first row."""
+    """The largest instant of all streams whose rows count as a query's last; None before the first."""
     return max(_latest(stage, state).values(), default=None)
 
 
@@ -306,8 +306,8 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int | None, answer: 
     waiting: list[ReorderBuffer] = []
     closed: list[Closed] = []
     counted = 0
-    for number, (feed, queue) in enumerate(zip(stage.feeds, state.waiting, strict=True)):
-        rest, ready = queue.take(upto)
+    for number, (feed, buffer) in enumerate(zip(stage.feeds, state.waiting, strict=True)):
+        rest, ready = buffer.take(upto)
         waiting.append(rest)
         promises = stage.promises_on(number)
         known = state.closed[len(closed) : len(closed) + len(promises)]

@@ -31,7 +31,7 @@ FORMAT = 5
 
 @dataclass(frozen=True)
 class ClockOptions:
-    """How a stage's clock moves.
+    """How a stage's clock moves, on Spark from micro-batch to micro-batch.
 
     `ordered`: the rows of a micro-batch come in the order of its partitions, so each is late or not by all rows
     before it; otherwise by the micro-batches before. `idle_ms`: an input without rows for so long holds the clock no
@@ -76,6 +76,8 @@ class Stage:
     onward: Stage | None = None
     """The stage that is answered, if it is not the sink."""
     number: int = 1
+    is_whole: bool = False
+    """Whether there is one shard, in this process, and it gets every row of the streams."""
 
     @property
     def chain(self) -> tuple[Stage, ...]:
@@ -95,11 +97,6 @@ class Stage:
     def strides(self) -> tuple[int, ...]:
         """How far apart shards are that are neighbours on each axis."""
         return tuple(prod(self.shares[axis + 1 :]) for axis in range(len(self.shares)))
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Whether its only shard gets every row of its streams."""
-        return self.shards == 1 and not self.senders and all(feed.predicate is None for feed in self.feeds)
 
     @cached_property
     def last_changes(self) -> dict[str, int]:
@@ -174,7 +171,8 @@ def whole_stage(query: CompiledQuery, tables: Mapping[str, pl.DataFrame]) -> Sta
     """A query as one shard runs it, which gets all rows of its streams in the order in which they come."""
     feeds = tuple(Feed(stream.name, stream.name, ((),)) for stream in query.streams)
     used = {table.name: tables[table.name] for table in query.tables}
-    return Stage(query.graph, query.plan, query.streams, feeds, (1,), used, ClockOptions(ordered=True))
+    clock = ClockOptions(ordered=True)
+    return Stage(query.graph, query.plan, query.streams, feeds, (1,), used, clock, is_whole=True)
 
 
 def build_stages(

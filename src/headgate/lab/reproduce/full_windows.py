@@ -13,7 +13,7 @@ def seconds_per_thousand_rows(run: LocalRun, full: int) -> float:
     begun = process_time()
 
     def note(progress: Progress) -> None:
-        if progress.clock >= full:
+        if progress.clock is not None and progress.clock >= full:
             marks.append((progress.rows, process_time() - begun))
 
     run.run(lambda name, frame: None, lambda query, stream, late: None, note)

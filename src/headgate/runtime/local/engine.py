@@ -48,8 +48,10 @@ _FIRST = BEGINNING + 1
 class Progress:
     """Where a run stands after a clock step."""
 
-    clock: int
+    clock: int | None
+    """How far the slowest query has come whose streams go on; None before the first answer."""
     rows: int
+    """Rows that were read, late ones too."""
     state_rows: int
     state_bytes: int
 
@@ -71,6 +73,11 @@ class LocalShard:
     stage: Stage
     state: ShardState
     stop: Stop
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether more rows may come."""
+        return any(not clock.ended for clock in self.state.clocks.values())
 
     def take(self, stream: str, piece: Piece | None, answer: Answer) -> None:
         """Takes the next piece of a stream, or its end."""
@@ -199,9 +206,10 @@ class LocalRun:
                 on_progress(self._progress(rows))
 
     def _progress(self, rows: int) -> Progress:
-        states = self.states.values()
-        metrics = [state.metrics for state in states]
-        clock = min((state.clock for state in states if state.clock > BEGINNING), default=BEGINNING)
+        metrics = [state.metrics for state in self.states.values()]
+        clocks = {name: state.clock for name, state in self.states.items() if state.clock > BEGINNING}
+        going = [clock for name, clock in clocks.items() if self.shards[name].goes_on]
+        clock = min(going) if going else max(clocks.values(), default=None)
         return Progress(
             clock, rows, sum(each.state_rows for each in metrics), sum(each.state_bytes for each in metrics)
         )
