@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 # No deadline anywhere: a busy machine is not a wrong answer.
 _shared = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("default", _shared, max_examples=60)
-settings.register_profile("ci", _shared, max_examples=60, derandomize=True, print_blob=True)
+settings.register_profile("default", _shared, max_examples=40)
+settings.register_profile("ci", _shared, max_examples=40, derandomize=True, print_blob=True)
 settings.register_profile("long", _shared, max_examples=2_000)
 settings.load_profile("default")
 

@@ -17,9 +17,9 @@ from tests.safety.large_queries import (
     streams,
 )
 
-from headgate import session
 from headgate.model import types
 from headgate.model.scalar import Scalar, conjunction
+from headgate.optimize import planned
 from headgate.safety.advice import advise
 from headgate.safety.reasons import purge_analysis
 from headgate.safety.theory.memory import polynomial
@@ -106,7 +106,7 @@ def test_queries_that_read_each_other_share_their_trials(
     chain = "CREATE QUERY q0 AS SELECT a, b FROM s0;\n" + "".join(
         f"CREATE QUERY q{n} AS SELECT DISTINCT a, b FROM q{n - 1};\n" for n in range(1, 10)
     )
-    judged = calls(session, "is_bounded")
+    judged = calls(planned, "is_bounded")
     opened = Session()
     opened.sql(streams(1) + chain)
     assert all(each.fixes for each in opened.queries if not each.judged.admitted)
