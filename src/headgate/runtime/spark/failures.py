@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from subprocess import TimeoutExpired
@@ -117,5 +118,7 @@ def _forget_call() -> None:
 
 def close(spark: Any) -> None:
     """Ends a session, if it has not ended by itself."""
-    with ignore_dead_jvm():
+    with ignore_dead_jvm(), warnings.catch_warnings():
+        # PySpark warns where Java has ended first, as it does when all processes are told to end.
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
         spark.stop()
