@@ -40,6 +40,8 @@ COUNTS = "(SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k)
         f"SELECT MEDIAN(n) AS m FROM {COUNTS}",
         "SELECT RSTREAM(k, COUNT(*)) FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k",
         "SELECT RSTREAM(COUNT(*)) FROM s [ROWS 5 INTERNAL]",
+        # Few values limit how many rows are in the window at a time, not how many have been in it.
+        "SELECT RSTREAM(x.ts) FROM (SELECT ts FROM s [PARTITION BY k ROWS 3 INTERNAL] WHERE k IN (0, 1)) x",
     ],
 )
 def test_what_an_aggregate_over_internal_windows_has_said_stays(query: str) -> None:

@@ -24,7 +24,7 @@ from headgate.plan.nodes import (
     Union,
     Window,
 )
-from headgate.plan.patterns import Edges, Pattern
+from headgate.plan.patterns import Edge, Edges, Pattern
 from headgate.safety.assumption import Assumption, few_values_come, table_stays_small
 from headgate.safety.cause import Cause
 from headgate.safety.lineage import shown_name
@@ -93,15 +93,25 @@ def _never_dying(node: Node, edges: Edges, boundedness: Boundedness) -> Boundedn
     So it is above an aggregate over INTERNAL windows: its groups leave with their rows, or there are few of them, but
     each value that it has said stays.
     """
-    edge = edges[node]
-    if max(edge.pattern, edge.expiry) != Pattern.MON:
+    if _dies(edges[node]):
         return boundedness
-    if boundedness.by is not Cause.WINDOW and not isinstance(node, Aggregate):
+    # Above a window that keeps all rows, what few values or a table limit below is how many live there at a time.
+    all_stay = isinstance(node, Window) and _dies(edges[node.input]) and not _is_empty(node)
+    if boundedness.by is not Cause.WINDOW and not isinstance(node, Aggregate) and not all_stay:
         return boundedness
     return Boundedness(
         Cause.NONE,
         "what has been answered over INTERNAL windows is never taken back, so every row of it stays",
     )
+
+
+def _dies(edge: Edge) -> bool:
+    """Whether rows of an edge leave what is kept of it."""
+    return max(edge.pattern, edge.expiry) != Pattern.MON
+
+
+def _is_empty(node: Node) -> bool:
+    return any(isinstance(each, Filter) and each.predicate.is_false for each in node.walk())
 
 
 def groups_of(node: Aggregate, below: Boundedness) -> Boundedness:
