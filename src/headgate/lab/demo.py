@@ -102,7 +102,9 @@ def run_demo(demo: Demo, on_step: Callable[[DemoState], None]) -> DemoState:
                 state.category_history.append((time, category, bids))
 
     def on_progress(progress: Progress) -> None:
-        state.clock, state.rows = progress.clock or state.clock, progress.rows
+        state.rows = progress.rows
+        if progress.clock is not None:
+            state.clock = progress.clock
         state.seconds = perf_counter() - begun
         _remember(state, run)
         on_step(state)

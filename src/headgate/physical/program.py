@@ -51,11 +51,6 @@ class CompiledQuery:
         scans = [node for node in self.plan.walk() if isinstance(node, TableScan)]
         return tuple({scan.table.name: scan.table for scan in scans}.values())
 
-    @cached_property
-    def changing(self) -> frozenset[str]:
-        """The tables that it reads and that change."""
-        return frozenset(table.name for table in self.tables if table.changes)
-
 
 @dataclass(frozen=True)
 class Program:
