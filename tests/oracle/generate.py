@@ -26,6 +26,8 @@ from headgate.model.time import SECOND
 
 QUERY = "answer"
 """The name of the query that an example is about."""
+_OWN_NAMES = re.compile(rf"\b(?:{QUERY}|first)\b")
+"""What a query and the one that it reads are called."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Example:
     batches: tuple[dict[str, int], ...]
     features: frozenset[str]
     query: str = QUERY
+    others: tuple[str, ...] = ()
+    """Further queries over the same inputs."""
 
     def arrivals(self) -> Iterator[dict[str, pa.Table]]:
         """For each batch, the rows that it brings to each stream."""
@@ -75,21 +79,24 @@ TAPE = 640
 
 
 @st.composite
-def examples(draw: st.DrawFn, *, only: frozenset[str] = frozenset()) -> Example:
+def examples(draw: st.DrawFn, *, only: frozenset[str] = frozenset(), queries: int = 1) -> Example:
     """Examples over the whole language; `only` restricts them to some of SHAPES."""
-    return write_example(draw(st.binary(min_size=TAPE, max_size=TAPE)), only=only)
+    return write_example(draw(st.binary(min_size=TAPE, max_size=TAPE)), only=only, queries=queries)
 
 
-def write_example(tape: bytes, *, only: frozenset[str] = frozenset()) -> Example:
-    """The example that a tape of choices stands for."""
+def write_example(tape: bytes, *, only: frozenset[str] = frozenset(), queries: int = 1) -> Example:
+    """The example that a tape of choices stands for, of so many queries over the same inputs."""
     choices = Choices(tape)
     declared = write_declared(choices)
     possible = {shape: weight for shape, weight in SHAPES.items() if not only or shape in only}
     if not any(each.slack is None and not each.non_retroactive for each in declared):
         possible.pop("tables alone", None)
-    shape = choices.weigh(possible)
-    choices.features.add(shape)
-    queries = _WRITERS[shape](choices, declared)
+    written = ""
+    for number in range(queries):
+        shape = choices.weigh(possible)
+        choices.features.add(shape)
+        one = _WRITERS[shape](choices, declared)
+        written += _OWN_NAMES.sub(rf"\g<0>_{number}", one) if number else one
     base = choices.choose(BASES)
     streams = {each.name: write_rows(choices, each, base) for each in declared if each.slack is not None}
     tables = {
@@ -97,11 +104,12 @@ def write_example(tape: bytes, *, only: frozenset[str] = frozenset()) -> Example
         for each in declared
         if each.slack is None
     }
-    if any(each.changing and _reads(queries, each.name) for each in declared):
+    if any(each.changing and _reads(written, each.name) for each in declared):
         choices.features.add("changing table")
     batches = write_batches(choices, {name: table.num_rows for name, table in streams.items()})
-    text = "".join(each.declaration() for each in declared) + queries
-    return Example(text, streams, tables, batches, frozenset(choices.features))
+    text = "".join(each.declaration() for each in declared) + written
+    others = tuple(f"{QUERY}_{number}" for number in range(1, queries))
+    return Example(text, streams, tables, batches, frozenset(choices.features), others=others)
 
 
 def _reads(queries: str, name: str) -> bool:

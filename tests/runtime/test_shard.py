@@ -36,7 +36,7 @@ def arrived(*rows: tuple[int, int, int], now: int | None = None) -> pa.Table:
 def metrics(cluster: Cluster) -> list[dict[str, Any]]:
     """What each shard of the first stage has counted."""
     facts = [store.facts() for store in cluster.stores[0]]
-    return [json.loads(each)["metrics"] for each in facts if each is not None]
+    return [json.loads(each)["queries"]["0"]["metrics"] for each in facts if each is not None]
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -85,7 +85,7 @@ def test_a_second_copy_has_the_same_id(spark: Any) -> None:
 def test_a_micro_batch_that_comes_again_adds_what_is_missing(
     spark: Any, kafka: KafkaServer, topic: str, tmp_path: Path
 ) -> None:
-    sink = hg.KafkaTopic(kafka.address, topic, ("n",)).beside(Folder(spark, str(tmp_path)))
+    sink = hg.KafkaTopic(kafka.address, topic, ("n",)).beside(Folder(spark, str(tmp_path)), "q")
     rows = spark.createDataFrame([(n,) for n in (1, 1, 2, 3)], "n int").coalesce(1)
     sink(rows.limit(1), 0)
     # A crash after two of four messages, then the whole micro-batch, once and again.

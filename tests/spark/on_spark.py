@@ -21,8 +21,9 @@ from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.reading_lists import UnitLog
-from headgate.runtime.spark.run import start_query, wait
+from headgate.runtime.spark.run import start_job, wait
 from headgate.runtime.spark.units import Unit
 from headgate.runtime.stage import Stage
 
@@ -45,9 +46,9 @@ def output_on_spark(
     batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(whole)]
     log = UnitLog(folder / "checkpoint" / "headgate" / "units", stage.streams, 2)
     log.add([each for each in batches if each], end=True)
-    output = QueryFolder(folder / "out", stage, claim(None, stage))
+    output = QueryFolder(folder / "out", stage, claim(None, [stage]))
     output.prepare(overwrite=False)
-    wait(start_query(spark, stage, log, folder / "checkpoint", output))
+    wait(start_job(spark, JobStage.of([stage]), log, folder / "checkpoint", [output], output.aside))
     return read_changes(output.folder), output.finish()
 
 

@@ -20,7 +20,9 @@ from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.codec import decode
-from headgate.runtime.spark.exchange import advance, relay
+from headgate.runtime.spark.exchange import relay
+from headgate.runtime.spark.job import JobStage
+from headgate.runtime.spark.job_shard import advance_place
 from headgate.runtime.spark.messages import Message, Reply, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.store import load, save
@@ -91,11 +93,11 @@ def stage_of(
 
 
 def arriving(
-    stage: Stage,
+    stage: Stage | JobStage,
     arrivals: Sequence[Mapping[str, pa.Table]],
     tables: Mapping[str, pa.Table | Sequence[TimedRow]],
 ) -> list[dict[str, pa.Table]]:
-    """The arrivals of a stage's streams with the changes of its tables spread over them."""
+    """The arrivals of streams with the changes of tables spread over them."""
     whole = list(arrivals) or [{}]
     found = [dict(arrival) for arrival in whole]
     for stream in stage.streams:
@@ -116,49 +118,57 @@ def arriving(
 
 @dataclass
 class Cluster:
-    """The shards of a stage and their stores."""
+    """The shards of queries that run as one job, and their stores."""
 
     stage: Stage
+    others: Sequence[Stage] = ()
+    """First stages of further queries."""
     stores: list[list[Memory]] = field(default_factory=list)
-    """By stage and shard."""
-    rows: list[pl.DataFrame] = field(default_factory=list)
+    """By stage and place."""
+    answers: dict[int, list[pl.DataFrame]] = field(default_factory=dict)
+    """By query."""
     late: dict[str, int] = field(default_factory=dict)
+    """By stream, of the first query."""
 
     def __post_init__(self) -> None:
-        self.stores = [[Memory() for _ in range(stage.shards)] for stage in self.stage.chain]
+        job: JobStage = pickle.loads(pickle.dumps(JobStage.of([self.stage, *self.others])))
+        self.job = job
+        self.stores = [[Memory() for _ in range(job.places)] for _ in job.chain]
 
     def batch(self, arrival: Mapping[str, Sequence[pa.Table]], *, now_ms: int | None = None) -> None:
         """A micro-batch: for every stream the partitions of its new rows."""
         inboxes: list[list[Message]] = [[] for _ in self.stores[0]]
-        for stream in self.stage.streams:
+        for stream in self.job.streams:
             for part, table in enumerate(arrival.get(stream.name, ())):
-                for piece in Packer(self.stage, stream).messages(table.to_batches(), part):
-                    for shard, message in piece:
-                        inboxes[shard].append(message)
+                for piece in Packer(self.job, stream).messages(table.to_batches(), part):
+                    for place, message in piece:
+                        inboxes[place].append(message)
         self._deliver(inboxes, now_ms)
 
     def end(self) -> None:
         """The end of all streams."""
         inboxes: list[list[Message]] = [[] for _ in self.stores[0]]
-        for piece in pack_end(self.stage, [pa.record_batch({"end": [1]})]):
-            for shard, message in piece:
-                inboxes[shard].append(message)
+        for piece in pack_end(self.job, [pa.record_batch({"end": [1]})]):
+            for place, message in piece:
+                inboxes[place].append(message)
         self._deliver(inboxes, None)
 
     def _deliver(self, inboxes: list[list[Message]], now_ms: int | None) -> None:
-        for stage, stores in zip(self.stage.chain, self.stores, strict=True):
-            following: list[list[Message]] = [[] for _ in range(stage.onward.shards if stage.onward else 0)]
-            for shard, (inbox, store) in enumerate(zip(inboxes, stores, strict=True)):
+        for job, stores in zip(self.job.chain, self.stores, strict=True):
+            following: list[list[Message]] = [[] for _ in stores]
+            for place, (inbox, store) in enumerate(zip(inboxes, stores, strict=True)):
                 if not inbox:
                     continue
-                before = load(stage, store)
-                after, outcome = advance(stage, shard, before.state, inbox, now_ms)
-                save(stage, store, before, after)
-                sent = [*outcome.sent, *(map(relay, outcome.replies) if stage.onward else ())]
-                for target, message in sent:
+                stages = {query: stage for query, stage, _ in job.at(place)}
+                before = load(stages, store)
+                outcome = advance_place(job, place, before.states, inbox, now_ms)
+                save(stages, store, before, outcome.states)
+                for target, message in outcome.sent:
                     following[target].append(message)
-                if stage.onward is None:
+                if job.onward is None:
                     self._hear(outcome.replies)
+                else:
+                    following[place] += map(relay, outcome.replies)
             inboxes = following
 
     def _hear(self, replies: Iterable[Reply]) -> None:
@@ -166,11 +176,18 @@ class Cluster:
             if reply.kind == "rows":
                 frame = pl.from_arrow(decode_table(reply.blob))
                 assert isinstance(frame, pl.DataFrame)
-                self.rows.append(frame)
-            else:
+                self.answers.setdefault(reply.query, []).append(frame)
+            elif reply.query == 0:
                 self.late[reply.name] = self.late.get(reply.name, 0) + decode(reply.blob).height
 
-    def changes(self) -> list[Change]:
-        """All output so far, as the oracle writes it."""
-        stamped = [frame.with_columns(pl.col("_time").dt.epoch("us")) for frame in self.rows]
+    @property
+    def rows(self) -> list[pl.DataFrame]:
+        """What the first query has said."""
+        return self.answers.get(0, [])
+
+    def changes(self, query: int = 0) -> list[Change]:
+        """All output of a query so far, as the oracle writes it."""
+        stamped = [
+            frame.with_columns(pl.col("_time").dt.epoch("us")) for frame in self.answers.get(query, [])
+        ]
         return sorted((change for frame in stamped for change in _changes(frame)), key=change_key)

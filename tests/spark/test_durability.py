@@ -17,6 +17,7 @@ from headgate.runtime.lateness import Arrivals
 from headgate.runtime.spark import store
 from headgate.runtime.spark.checkpoint import claim, held, require_free
 from headgate.runtime.spark.exchange import advance
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
 from headgate.runtime.spark.units import Slice, Unit, batches_of
@@ -38,36 +39,36 @@ def rows(*pairs: tuple[int, int]) -> pa.Table:
 
 def test_a_changed_query_is_refused_and_the_change_named(tmp_path: Path) -> None:
     before = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    first = claim(folder_at(tmp_path), before)
+    first = claim(folder_at(tmp_path), [before])
     assert first.fresh
     first.keep()
-    assert claim(folder_at(tmp_path), before) == replace(first, fresh=False)
+    assert claim(folder_at(tmp_path), [before]) == replace(first, fresh=False)
     after = stage_of(TEXT.format(seconds=6), "q", {}, shards=2)
     with pytest.raises(InputError, match="another form of query q") as refused:
-        claim(folder_at(tmp_path), after)
+        claim(folder_at(tmp_path), [after])
     assert "- step 2: window(1) Window(spec=Range(length=5000000" in refused.value.cause
     assert "+ step 2: window(1) Window(spec=Range(length=6000000" in refused.value.cause
 
 
 def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
-    claim(folder_at(tmp_path), stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).keep()
+    claim(folder_at(tmp_path), [stage_of(TEXT.format(seconds=5), "q", {}, shards=2)]).keep()
     with pytest.raises(InputError, match="shards 2"):
-        claim(folder_at(tmp_path), stage_of(TEXT.format(seconds=5), "q", {}, shards=4))
+        claim(folder_at(tmp_path), [stage_of(TEXT.format(seconds=5), "q", {}, shards=4)])
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
-    claim(folder_at(tmp_path), stage).keep()
+    claim(folder_at(tmp_path), [stage]).keep()
     path = tmp_path / "headgate" / "query.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     with pytest.raises(InputError, match="format 99"):
-        claim(folder_at(tmp_path), stage)
+        claim(folder_at(tmp_path), [stage])
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     with pytest.raises(InputError, match="not one of Headgate's"):
-        claim(folder_at(tmp_path), stage_of(TEXT.format(seconds=5), "q", {}, shards=2))
+        claim(folder_at(tmp_path), [stage_of(TEXT.format(seconds=5), "q", {}, shards=2)])
 
 
 def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "other").exists()
     require_free(folder_at(tmp_path / "q"))
     # What only holds a checkpoint does not use it up.
-    assert claim(folder_at(tmp_path / "q"), stage_of(TEXT.format(seconds=5), "q", {}, shards=2)).fresh
+    assert claim(folder_at(tmp_path / "q"), [stage_of(TEXT.format(seconds=5), "q", {}, shards=2)]).fresh
 
 
 def test_a_missing_chunk_is_noticed() -> None:
@@ -110,16 +111,16 @@ def test_a_failed_attempt_leaves_nothing_behind() -> None:
 def test_the_state_before_is_not_changed() -> None:
     stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=1)
     memory = Memory()
-    before = store.load(stage, memory)
+    before = store.load({0: stage}, memory).states[0]
     inbox: list[Message] = [
         message
-        for piece in Packer(stage, stage.streams[0]).messages(rows((1, 7), (9, 8)).to_batches(), 0)
+        for piece in Packer.of(JobStage.of([stage]), "s").messages(rows((1, 7), (9, 8)).to_batches(), 0)
         for _, message in piece
     ]
-    facts = before.state.facts()
-    first, outcome = advance(stage, 0, before.state, inbox, None)
-    second, again = advance(stage, 0, before.state, inbox, None)
-    assert before.state.facts() == facts
+    facts = before.facts()
+    first, outcome = advance(stage, 0, before, inbox, None)
+    second, again = advance(stage, 0, before, inbox, None)
+    assert before.facts() == facts
     assert [reply.blob for reply in outcome.replies] == [reply.blob for reply in again.replies]
     drop = {"metrics"}
     assert {k: v for k, v in first.facts().items() if k not in drop} == {
@@ -162,7 +163,7 @@ def test_shards_count_what_comes_late_and_by_how_much(ordered: bool) -> None:
     cluster.batch({"s": [rows((10, 7), (20, 8), (30, 9))]})
     cluster.batch({"s": [rows((12, 7), (31, 8), (29, 8), (33, 9))]})
     found = Arrivals.together(
-        store.load(stage, each).state.query.metrics.streams for each in cluster.stores[0]
+        store.load({0: stage}, each).states[0].query.metrics.streams for each in cluster.stores[0]
     )
     # Within a partition that has an order, 29 comes after 31.
     late = {12: 18, 29: 2 if ordered else 1}

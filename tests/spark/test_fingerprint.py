@@ -85,13 +85,13 @@ def test_other_processes_describe_a_query_the_same() -> None:
 def test_a_query_with_another_constant_is_refused_with_the_difference(query: str, tmp_path: Path) -> None:
     text = DECLARED + query
     other = text.replace("7", "8")
-    claimed = claim(folder_at(tmp_path), stage_of(text, "q", TABLES, shards=2))
+    claimed = claim(folder_at(tmp_path), [stage_of(text, "q", TABLES, shards=2)])
     claimed.keep()
-    again = claim(folder_at(tmp_path), stage_of(text, "q", TABLES, shards=2))
+    again = claim(folder_at(tmp_path), [stage_of(text, "q", TABLES, shards=2)])
     assert (claimed.fresh, again.fresh) == (True, False)
     assert claimed.run == again.run
     with pytest.raises(InputError, match="another form of query q") as refusal:
-        claim(folder_at(tmp_path), stage_of(other, "q", TABLES, shards=2))
+        claim(folder_at(tmp_path), [stage_of(other, "q", TABLES, shards=2)])
     went = [line for line in str(refusal.value).splitlines() if line.startswith("  - ")]
     came = [line for line in str(refusal.value).splitlines() if line.startswith("  + ")]
     assert went
@@ -101,7 +101,7 @@ def test_a_query_with_another_constant_is_refused_with_the_difference(query: str
 def test_a_long_line_is_shown_from_where_it_differs(tmp_path: Path) -> None:
     columns = ", ".join(f"v + {number} AS c{number}" for number in range(100, 180))
     text = f"{DECLARED} SELECT {columns}, v * 2 AS last FROM s [NOW]"
-    claim(folder_at(tmp_path), stage_of(text, "q", TABLES, shards=2)).keep()
+    claim(folder_at(tmp_path), [stage_of(text, "q", TABLES, shards=2)]).keep()
     with pytest.raises(InputError, match=r"- ….*\* CAST\(2 AS BIGINT\)") as refusal:
-        claim(folder_at(tmp_path), stage_of(text.replace("v * 2", "v * 3"), "q", TABLES, shards=2))
+        claim(folder_at(tmp_path), [stage_of(text.replace("v * 2", "v * 3"), "q", TABLES, shards=2)])
     assert max(map(len, str(refusal.value).splitlines())) < 400

@@ -53,8 +53,10 @@ class Answer:
             frame = frame_of(pl.DataFrame({"ts": [NOON] * len(late), "k": late}), stream.columns)
             blobs.append(("late", encode(frame)))
         self.batch = pa.RecordBatch.from_pylist(
-            [{"kind": kind, "name": "s", "blob": blob} for kind, blob in blobs],
-            schema=pa.schema([("kind", pa.string()), ("name", pa.string()), ("blob", pa.binary())]),
+            [{"query": 0, "kind": kind, "name": "s", "blob": blob} for kind, blob in blobs],
+            schema=pa.schema(
+                [("query", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("blob", pa.binary())]
+            ),
         )
 
     def mapInArrow(self, write: Any, ddl: str) -> Any:  # noqa: N802 - Spark's name
@@ -64,7 +66,7 @@ class Answer:
 
 def opened(root: Path, checkpoint: str, *, query: str = "q", rejects: bool = False) -> QueryFolder:
     stage = stage_of(TEXT.format(query=query), query, {}, shards=1)
-    claimed = claim(folder_at(root / checkpoint / query), stage)
+    claimed = claim(folder_at(root / checkpoint / query), [stage])
     aside = Aside(str(root / "bad"), frozenset("s"), claimed.run) if rejects else Aside()
     return QueryFolder(root / "out", stage, claimed, aside=aside)
 

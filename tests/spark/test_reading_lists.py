@@ -18,6 +18,7 @@ from headgate.runtime.shard import ShardState
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.exchange import advance
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.units import Unit, read_units, units_of
 
@@ -225,7 +226,9 @@ def test_a_backlog_is_read_in_order_by_another_number_of_tasks(tmp_path: Path) -
     state = ShardState.initial(stage)
     for at in range(0, len(lines), 3):
         listed = [pa.record_batch({"value": lines[at : at + 3]})]
-        messages = [message for piece in read_units(stage, listed, Aside()) for _, message in piece]
+        messages = [
+            message for piece in read_units(JobStage.of([stage]), listed, Aside()) for _, message in piece
+        ]
         state, _ = advance(stage, 0, state, messages, None)
     assert state.query.metrics.late_rows == 0
     assert state.query.metrics.rows_in == 18, "the last row waits"

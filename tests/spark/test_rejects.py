@@ -13,6 +13,7 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import DataError, InputError
 from headgate.runtime.spark.aside import Aside
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 from headgate.runtime.spark.units import read_units
 from headgate.session import Session
@@ -83,12 +84,12 @@ def test_the_first_bad_row_stops_the_run(spark: Any, folder: Path) -> None:
 
 
 def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
-    stage = stage_of(QUERY, "r", {}, shards=1)
+    job = JobStage.of([stage_of(QUERY, "r", {}, shards=1)])
     entry = {"stream": "s", "order": 7, "file": str(folder / "s" / "b.json")}
     lists = [pa.record_batch({"value": [json.dumps(entry)]})]
     aside = Aside(str(folder / "bad"), frozenset(["s"]))
     for _ in range(2):
-        assert list(read_units(stage, lists, aside))
+        assert list(read_units(job, lists, aside))
         assert aside.count() == 2
         assert len(rejected(folder, "s")) == 2
     (folder / "bad" / "s" / ".left-by-a-killed-task").touch()
@@ -97,31 +98,31 @@ def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_set_aside_too(folder: Path) -> None:
-    stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
+    job = JobStage.of([stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)])
     entry = {"stream": "s", "order": 0, "file": str(folder / "s" / "b.json")}
     lists = [pa.record_batch({"value": [json.dumps(entry)]})]
     aside = Aside(str(folder / "bad"), frozenset(["s"]))
-    list(read_units(stage, lists, aside))
+    list(read_units(job, lists, aside))
     assert aside.count() == 1
     with pytest.raises(InputError, match="Parquet magic"):
-        list(read_units(stage, lists, Aside()))
+        list(read_units(job, lists, Aside()))
 
 
 def test_a_file_with_another_schema_is_named(folder: Path) -> None:
     """A column of another type in a Parquet file, or a field that no row of a JSON file has any more."""
-    stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
+    job = JobStage.of([stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)])
     file = folder / "s" / "c.parquet"
     instants = pl.Series("ts", [0], dtype=pl.Datetime("us", "UTC"))
     pl.DataFrame([instants, pl.Series("k", ["seven"])]).write_parquet(file)
     lists = [pa.record_batch({"value": [json.dumps({"stream": "s", "order": 0, "file": str(file)})]})]
     with pytest.raises(DataError, match=r"c\.parquet.*column k is declared BIGINT but is STRING"):
-        list(read_units(stage, lists, Aside()))
+        list(read_units(job, lists, Aside()))
     aside = Aside(str(folder / "bad"), frozenset(["s"]))
-    list(read_units(stage, lists, aside))
+    list(read_units(job, lists, aside))
     assert aside.count() == 1
-    stage = stage_of(QUERY, "r", {}, shards=1)
+    job = JobStage.of([stage_of(QUERY, "r", {}, shards=1)])
     file = folder / "s" / "d.json"
     file.write_text('{"ts": "2026-01-01T00:00:00", "kk": 1}\n')
     lists = [pa.record_batch({"value": [json.dumps({"stream": "s", "order": 0, "file": str(file)})]})]
     with pytest.raises(DataError, match="no row of s has a field k"):
-        list(read_units(stage, lists, aside))
+        list(read_units(job, lists, aside))

@@ -212,7 +212,7 @@ def arrive(
     metrics = state.query.metrics
     seen = clock.seen
     for place in sorted({(each.part, each.seq) for each in pieces}):
-        reference = latest if stage.clock.ordered else before
+        reference = latest if stage.in_order(definition) else before
         # What the query has answered already cannot be answered anew.
         bound = state.query.clock + 1
         if reference is not None:

@@ -23,9 +23,10 @@ from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, StreamScan, TableScan
 from headgate.runtime.description import described, plan_lines
+from headgate.runtime.sources.options import FILE_FORMATS
 from headgate.safety.promise import Promise
 
-FORMAT = 5
+FORMAT = 6
 """The version of the state's format; a checkpoint of another version is refused."""
 
 
@@ -33,9 +34,10 @@ FORMAT = 5
 class ClockOptions:
     """How a stage's clock moves, on Spark from micro-batch to micro-batch.
 
-    `ordered`: the rows of a micro-batch come in the order of its partitions, so each is late or not by all rows
-    before it; otherwise by the micro-batches before. `idle_ms`: an input without rows for so long holds the clock no
-    more. `future_us`: rows further ahead of the wall clock than this do not move the clock and are set aside.
+    `ordered`: the files of a micro-batch come in the order of its partitions, so each row is late or not by all rows
+    before it; otherwise, and with other sources, by the micro-batches before. `idle_ms`: an input without rows for so
+    long holds the clock no more. `future_us`: rows further ahead of the wall clock than this do not move the clock
+    and are set aside.
     """
 
     ordered: bool = False
@@ -114,6 +116,10 @@ class Stage:
     def stream(self, name: str) -> StreamDef:
         """A stream that it reads."""
         return next(each for each in self.streams if each.name == name)
+
+    def in_order(self, stream: StreamDef) -> bool:
+        """Whether partitions of a stream come one after the other; those of Kafka, for one, have no order."""
+        return self.clock.ordered and (stream.source is None or stream.source.format in FILE_FORMATS)
 
     def feeds_of(self, stream: str) -> list[int]:
         """The numbers of a stream's feeds; the first one answers for late rows."""

@@ -55,6 +55,8 @@ class KafkaTopic:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     notes: Folder | None = field(default=None, repr=False)
     """A folder of the checkpoint, if there is one."""
+    query: str = field(default="", repr=False)
+    """Tells the messages of several queries of one job apart."""
     checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class KafkaTopic:
         spark = rows.sparkSession
         if not self.checked:
             self._check(spark, rows.columns)
-        run = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
+        run = (spark.sparkContext.getLocalProperty("sql.streaming.queryId") or "") + self.query
         messages = as_messages(rows, batch, run, self.key)
         reached = {**self.options, SERVERS: self.servers}
         if self.notes is not None:
@@ -87,9 +89,9 @@ class KafkaTopic:
         given = {**reached, "topic": self.topic, "includeHeaders": "true"}
         messages.drop(IDENTITY).write.format("kafka").options(**given).save()
 
-    def beside(self, checkpoint: Folder) -> KafkaTopic:
-        """The same sink with its notes in a checkpoint."""
-        return replace(self, notes=checkpoint / "headgate" / "kafka")
+    def beside(self, checkpoint: Folder, query: str) -> KafkaTopic:
+        """The same sink for a query, with its notes in a checkpoint."""
+        return replace(self, notes=checkpoint / "headgate" / "kafka" / query, query=query)
 
     def _missing(self, spark: Any, messages: Any, batch: int, reached: Mapping[str, str]) -> Any:
         """The messages of a micro-batch without those that an earlier attempt has written."""

@@ -1,10 +1,10 @@
-"""A run's checkpoint: which query and which run it belongs to, so that nothing else is misled by what is there."""
+"""A run's checkpoint: which queries and which run it belongs to, so that nothing else is misled by what is there."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile, zip_longest
@@ -59,11 +59,11 @@ def in_use(folder: Path | str) -> InputError:
 
 @dataclass(frozen=True)
 class Claim:
-    """A checkpoint that a query may use. It is the query's once the claim is kept; until then nothing is written."""
+    """A checkpoint that queries may use. It is theirs once the claim is kept; until then nothing is written."""
 
     folder: Folder | None
     """None: Spark finds a place by itself, for this run only."""
-    stage: Stage
+    stages: tuple[Stage, ...]
     run: str
     """Tells the run from all others, for as long as its checkpoint lasts; the folders that it adds to bear it."""
     fresh: bool
@@ -75,8 +75,7 @@ class Claim:
         content = {
             "format": FORMAT,
             "run": self.run,
-            "query": self.stage.graph.query,
-            "stage": self.stage.description(),
+            "queries": {stage.graph.query: stage.description() for stage in self.stages},
         }
         try:
             (self.folder / "headgate").write(_NAME, (json.dumps(content, indent=2) + "\n").encode())
@@ -87,21 +86,25 @@ class Claim:
             ) from error
 
 
-def claim(folder: Folder | None, stage: Stage) -> Claim:
-    """Whether a query may use a checkpoint, and as which run. InputError if it belongs to another form of it."""
+def claim(folder: Folder | None, stages: Sequence[Stage]) -> Claim:
+    """Whether queries may use a checkpoint, and as which run. InputError if it belongs to others."""
+    fresh = Claim(folder, tuple(stages), uuid4().hex, fresh=True)
     if folder is None:
-        return Claim(folder, stage, uuid4().hex, fresh=True)
+        return fresh
     try:
-        note = (folder / "headgate").read(_NAME)
+        note = (folder / "headgate").read(_NAME) or _note_below(folder)
         if note is None:
             if folder.exists("offsets"):
                 raise InputError(
                     f"{folder} is a checkpoint, but not one of Headgate's",
                     remedy="choose another --checkpoint",
                 )
-            return Claim(folder, stage, uuid4().hex, fresh=True)
+            return fresh
         found = json.loads(note)
-        written, lines = found["format"], list(found["stage"])
+        written = found["format"]
+        known = (
+            {str(name): list(lines) for name, lines in found["queries"].items()} if written == FORMAT else {}
+        )
         run = str(found["run"]) if written == FORMAT else ""
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SetupError(
@@ -113,13 +116,31 @@ def claim(folder: Folder | None, stage: Stage) -> Claim:
             f"the state in {folder} has format {written}; this version reads format {FORMAT}",
             remedy="continue with the version that wrote it, or choose another --checkpoint",
         )
-    if lines != stage.description():
+    names = [stage.graph.query for stage in stages]
+    if [*known] != names:
         raise InputError(
-            f"the checkpoint {folder} belongs to another form of query {stage.graph.query}:\n"
-            + "\n".join(_difference(lines, stage.description())),
-            remedy="run the query as it was, or choose another --checkpoint",
+            f"the checkpoint {folder} belongs to {_listed([*known])}, and this run is of {_listed(names)}",
+            remedy="run the same queries with it, or choose another --checkpoint",
         )
-    return Claim(folder, stage, run, fresh=False)
+    for stage in stages:
+        lines = known[stage.graph.query]
+        if lines != stage.description():
+            raise InputError(
+                f"the checkpoint {folder} belongs to another form of query {stage.graph.query}:\n"
+                + "\n".join(_difference(lines, stage.description())),
+                remedy="run the query as it was, or choose another --checkpoint",
+            )
+    return Claim(folder, tuple(stages), run, fresh=False)
+
+
+def _note_below(folder: Folder) -> bytes | None:
+    """The note of a checkpoint of old, which had a folder for each query."""
+    below = (folder / name for name in folder.names() if not name.startswith("."))
+    return next((note for each in below if (note := (each / "headgate").read(_NAME)) is not None), None)
+
+
+def _listed(names: list[str]) -> str:
+    return f"{'query' if len(names) == 1 else 'the queries'} {', '.join(names)}"
 
 
 def _difference(old: list[str], new: list[str]) -> list[str]:

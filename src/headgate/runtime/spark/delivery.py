@@ -1,31 +1,37 @@
-"""Delivery: a micro-batch's rows to a sink, and what else it says, late rows and metrics, to the output folder."""
+"""Delivery: a micro-batch's rows to the queries' sinks, and what else it says, late rows and metrics, to folders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from headgate.runtime.sinks.address import Sink
 from headgate.runtime.spark import pipeline
-from headgate.runtime.spark.folder import QueryFolder
-from headgate.runtime.stage import Stage
+from headgate.runtime.spark.folder import QueryFolder, write_batch
 
 
-def delivery(stage: Stage, sink: Sink, folder: QueryFolder) -> Callable[[DataFrame, int], None]:
-    """What takes the answer of a query's shards to a micro-batch.
+def delivery(
+    folders: Sequence[QueryFolder], sinks: Sequence[Sink] | None = None
+) -> Callable[[DataFrame, int], None]:
+    """What takes the answers of a job's shards to a micro-batch; without sinks, rows go to the folders too.
 
-    The sink comes first: a micro-batch that the folder knows as done has been delivered.
+    The sinks come first: a micro-batch that a folder knows as done has been delivered.
     """
 
+    def write(answer: DataFrame, batch: int) -> None:
+        write_batch(folders, answer, batch)
+
     def deliver(answer: DataFrame, batch: int) -> None:
-        # The kernels run once; sink and folder both read what they said.
+        assert sinks is not None
+        # The kernels run once; sinks and folders all read what they said.
         kept = answer.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            sink(pipeline.unpacked(stage, kept), batch)
-            folder.write(kept.where("kind <> 'rows'"), batch)
+            for query, (sink, folder) in enumerate(zip(sinks, folders, strict=True)):
+                sink(pipeline.unpacked(folder.stage, kept, query), batch)
+            write_batch(folders, kept.where("kind <> 'rows'"), batch)
         finally:
             kept.unpersist()
 
-    return deliver
+    return write if sinks is None else deliver

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import polars as pl
 
@@ -44,25 +43,46 @@ class Outcome:
 
 
 def advance(
-    stage: Stage, shard: int, state: ShardState, messages: Sequence[Message], now_ms: int | None
+    stage: Stage,
+    shard: int,
+    state: ShardState,
+    messages: Sequence[Message],
+    now_ms: int | None,
+    query: int = 0,
+    decoded: Decoded | None = None,
 ) -> tuple[ShardState, Outcome]:
-    """A shard's state after a micro-batch, and what it says; `relay` adds what is said later."""
+    """A shard's state after a micro-batch, and what it says, to shards of the next stage by their numbers there."""
     answer = Answer()
+    decoded = Decoded() if decoded is None else decoded
     state = replace(state, query=state.query.fork())
     if stage.senders:
         state = _receive(stage, shard, state, messages, answer)
     else:
-        pieces = [_piece(stage, each) for each in messages if each.feed >= 0]
+        pieces = [_piece(stage, each, decoded) for each in messages if each.feed >= 0]
         ended = any(each.feed == END for each in messages)
         state = advance_streams(stage, shard, state, pieces, now_ms, answer, ended=ended)
-    relayed = [_relayed(each) for each in messages if each.feed == RELAY]
-    outcome = Outcome(chain(replies_of(stage, answer), relayed))
+    outcome = Outcome(replies_of(stage, answer, query))
     if stage.onward is not None:
-        outcome.sent += _sent(stage, shard, state, answer)
+        outcome.sent += _sent(stage, shard, state, answer, query)
     return state, outcome
 
 
-def _piece(stage: Stage, message: Message) -> Piece:
+class Decoded:
+    """Rows of messages that several queries read, decoded once."""
+
+    def __init__(self) -> None:
+        self._frames: dict[int, tuple[bytes, pl.DataFrame]] = {}
+
+    def __call__(self, blob: bytes) -> pl.DataFrame:
+        """The rows in a blob."""
+        found = self._frames.get(id(blob))
+        if found is None:
+            # The blob is kept with its rows, so that no other one gets its address meanwhile.
+            found = self._frames[id(blob)] = (blob, decode(blob))
+        return found[1]
+
+
+def _piece(stage: Stage, message: Message, decoded: Decoded) -> Piece:
     """The rows of a stream that a message brings."""
     stream = stage.stream(stage.feeds[message.feed].stream)
     return Piece(
@@ -71,13 +91,13 @@ def _piece(stage: Stage, message: Message) -> Piece:
         message.seq,
         message.low,
         message.high,
-        None if message.blob is None else with_time(decode(message.blob), stream),
-        None if message.late is None else decode(message.late),
+        None if message.blob is None else with_time(decoded(message.blob), stream),
+        None if message.late is None else decoded(message.late),
         message.read,
     )
 
 
-def replies_of(stage: Stage, answer: Answer) -> Iterator[Reply]:
+def replies_of(stage: Stage, answer: Answer, query: int) -> Iterator[Reply]:
     """A shard's answer as replies, each made when it is asked for."""
     graph = stage.graph
     schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
@@ -85,26 +105,29 @@ def replies_of(stage: Stage, answer: Answer) -> Iterator[Reply]:
         for frame in pieces.frames:
             for piece in frame.iter_slices(_ROWS_PER_REPLY):
                 if piece.height:
-                    yield Reply("rows", graph.query, piece.height, to_arrow(piece, schema))
+                    yield Reply("rows", graph.query, piece.height, to_arrow(piece, schema), query)
     for stream, frames in answer.late.items():
         late = pl.concat(frames)
-        yield Reply("late", stream, late.height, encode(late))
+        yield Reply("late", stream, late.height, encode(late), query)
 
 
-def relay(reply: Reply) -> tuple[int, Message]:
-    """A reply as a message to the first shard of the next stage, which passes it on."""
+def relay(reply: Reply) -> Message:
+    """A reply as a message to the next stage, which passes it on."""
     header = json.dumps([reply.kind, reply.name, reply.rows]).encode()
-    return 0, Message(RELAY, 0, 0, None, None, reply.blob, header)
+    return Message(RELAY, 0, 0, None, None, reply.blob, header, query=reply.query)
 
 
-def _relayed(message: Message) -> Reply:
+def relayed(message: Message) -> Reply:
+    """The reply that an earlier stage gave."""
     assert message.late is not None
     assert message.blob is not None
     kind, name, rows = json.loads(message.late)
-    return Reply(kind, name, rows, message.blob)
+    return Reply(kind, name, rows, message.blob, message.query)
 
 
-def _sent(stage: Stage, shard: int, state: ShardState, answer: Answer) -> Iterator[tuple[int, Message]]:
+def _sent(
+    stage: Stage, shard: int, state: ShardState, answer: Answer, query: int
+) -> Iterator[tuple[int, Message]]:
     """The messages of a sender: its rows by shard of the next stage, and to every shard its clock."""
     onward = stage.onward
     assert onward is not None
@@ -112,10 +135,10 @@ def _sent(stage: Stage, shard: int, state: ShardState, answer: Answer) -> Iterat
         for seq, batch in enumerate(batches):
             if batch.height:
                 for targets, rows in routed(onward, feed, batch.frame):
-                    message = Message(feed, shard, seq, None, None, encode(rows))
+                    message = Message(feed, shard, seq, None, None, encode(rows), query=query)
                     yield from ((target, message) for target in targets)
     if state.query.clock > BEGINNING:
-        clock = Message(CLOCK, shard, 0, state.query.start, state.query.clock, None)
+        clock = Message(CLOCK, shard, 0, state.query.start, state.query.clock, None, query=query)
         yield from ((target, clock) for target in range(onward.shards))
 
 

@@ -12,15 +12,16 @@ Tasks write beside the final place. The driver then puts the files of a micro-ba
 micro-batch that comes again after that note only repeats its work, and what it wrote is thrown away.
 
 Notes of another run would be believed too, so a run adds to no folder but its own. Before anything is changed, all
-folders are looked at (`check`). Then (`take`) what is to be replaced is cleared, the checkpoint is marked as used,
-and the folder as its run's. A run that is killed between two of these steps is new once more, or finds no folder.
+folders are looked at (`check`). Then what is to be replaced is cleared (`clear`), the checkpoint is marked as used,
+and each folder as its run's (`take`). A run that is killed between two of these steps is new once more, or finds no
+folder.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,9 +53,10 @@ from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.messages import decode_table
 from headgate.runtime.stage import Stage
 
-WRITTEN_DDL = "kind string, name string, file string, rows long, metrics string"
+WRITTEN_DDL = "query int, kind string, name string, file string, rows long, metrics string"
 _WRITTEN = pa.schema(
     [
+        ("query", pa.int32()),
         ("kind", pa.string()),
         ("name", pa.string()),
         ("file", pa.string()),
@@ -92,8 +94,7 @@ class QueryFolder:
 
     def prepare(self, *, overwrite: bool) -> None:
         """Makes the folder, or finds the one of this run; raises if it is another's."""
-        self.check(overwrite=overwrite)
-        self.take()
+        prepare([self], overwrite=overwrite)
 
     def check(self, *, overwrite: bool) -> None:
         """Raises if there are results or rejects that are not of this run; a new run may replace results."""
@@ -106,12 +107,14 @@ class QueryFolder:
                 check_free(self.root, query, overwrite=overwrite)
         self.aside.check()
 
-    def take(self) -> None:
-        """Makes the folder this run's; only after `check`."""
+    def clear(self) -> None:
+        """Removes what is to be replaced; only after `check`."""
         with self._writable():
             if not self._is_mine:
                 clear(self.root, self.stage.graph.query)
-        self.claim.keep()
+
+    def take(self) -> None:
+        """Makes the folder this run's; only after `clear`, and after the checkpoint is marked as used."""
         with self._writable():
             mark(self.folder, self.claim.run)
             self.notes.mkdir(parents=True, exist_ok=True)
@@ -143,12 +146,18 @@ class QueryFolder:
             ) from error
 
     def write(self, answer: DataFrame, batch: int) -> None:
-        """Puts a micro-batch's answer in place, once."""
+        """Puts a micro-batch's answer in place, once, for a query that is alone in its job."""
+        write_batch([self], answer, batch)
+
+    def stage_batch(self, batch: int) -> Staged:
+        """Where tasks write a micro-batch of the query; raises if the folder is not this run's any more."""
         if not self._is_mine:
             raise self._foreign()
+        return Staged(str(self.staging / f"{batch:05d}-{uuid4().hex}"), self._schemas())
+
+    def put(self, written: list[Any], batch: int, staged: Staged) -> None:
+        """Puts what tasks have written of a micro-batch in place, unless that was done before."""
         note = self.notes / f"{batch:05d}.json"
-        staging = self.staging / f"{batch:05d}-{uuid4().hex}"
-        written = answer.mapInArrow(_writing(str(staging), self._schemas()), WRITTEN_DDL).collect()
         if not note.exists():
             self._publish(written, batch)
             metrics = self._with_progress(self._metrics(written, batch))
@@ -157,7 +166,7 @@ class QueryFolder:
             (self.notes / f"{batch - _KEPT_NOTES:05d}.json").unlink(missing_ok=True)
             self._last = metrics
             self.on_batch(metrics)
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(staged.folder, ignore_errors=True)
         self.written += 1
 
     def finish(self) -> dict[str, Any]:
@@ -306,39 +315,68 @@ def _put(path: Path, content: Mapping[str, Any]) -> None:
     beside.replace(path)
 
 
-def _writing(staging: str, schemas: Mapping[str, pa.Schema]) -> Any:
+def prepare(folders: Sequence[QueryFolder], *, overwrite: bool) -> None:
+    """Makes the folders of a job's queries, or finds those of this run; raises if one is another's."""
+    for folder in folders:
+        folder.check(overwrite=overwrite)
+    for folder in folders:
+        folder.clear()
+    folders[0].claim.keep()
+    for folder in folders:
+        folder.take()
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Where tasks write a query's part of a micro-batch, and in which forms."""
+
+    folder: str
+    schemas: Mapping[str, pa.Schema]
+
+
+def write_batch(folders: Sequence[QueryFolder], answer: DataFrame, batch: int) -> None:
+    """Puts a micro-batch's answers of all queries of a job in their folders, once; their kernels run once."""
+    staged = [each.stage_batch(batch) for each in folders]
+    written = answer.mapInArrow(_writing(staged), WRITTEN_DDL).collect()
+    for query, folder in enumerate(folders):
+        folder.put([row for row in written if row.query == query], batch, staged[query])
+
+
+def _writing(staged: Sequence[Staged]) -> Any:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from write_parts(Path(staging), schemas, batches)
+        yield from write_parts(staged, batches)
 
     return write
 
 
-def write_parts(
-    staging: Path, schemas: Mapping[str, pa.Schema], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Writes the rows of a task's answers to files, one for each kind; says which, and passes metrics on."""
+def write_parts(staged: Sequence[Staged], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Writes the rows of a task's answers to files, one for each query and kind; says which, and metrics."""
     found: list[dict[str, Any]] = []
-    writers: dict[str, tuple[Path, pq.ParquetWriter]] = {}
-    counts: dict[str, int] = {}
+    writers: dict[tuple[int, str], tuple[Path, pq.ParquetWriter]] = {}
+    counts: dict[tuple[int, str], int] = {}
     for batch in batches:
         for row in batch.to_pylist():
-            key = "rows" if row["kind"] == "rows" else f"late/{row['name']}"
+            query, kind = row["query"], "rows" if row["kind"] == "rows" else f"late/{row['name']}"
+            key = (query, kind)
+            schemas = staged[query].schemas
             if row["kind"] == "metrics":
-                found.append({"kind": "metrics", "name": row["name"], "metrics": row["blob"].decode()})
-            elif key in schemas:
+                metrics = row["blob"].decode()
+                found.append({"query": query, "kind": "metrics", "name": row["name"], "metrics": metrics})
+            elif kind in schemas:
                 if key not in writers:
-                    staging.mkdir(parents=True, exist_ok=True)
-                    path = staging / f"{uuid4().hex}.parquet"
-                    writers[key] = (path, pq.ParquetWriter(path, schemas[key], compression="zstd"))
-                if key == "rows":
+                    folder = Path(staged[query].folder)
+                    folder.mkdir(parents=True, exist_ok=True)
+                    path = folder / f"{uuid4().hex}.parquet"
+                    writers[key] = (path, pq.ParquetWriter(path, schemas[kind], compression="zstd"))
+                if kind == "rows":
                     table = decode_table(row["blob"])
                 else:
-                    table = as_declared(decode(row["blob"]), schemas[key])
+                    table = as_declared(decode(row["blob"]), schemas[kind])
                 writers[key][1].write_table(table)
                 counts[key] = counts.get(key, 0) + table.num_rows
     for key, (path, writer) in writers.items():
         writer.close()
-        kind, _, name = key.partition("/")
-        found.append({"kind": kind, "name": name, "file": str(path), "rows": counts[key]})
+        kind, _, name = key[1].partition("/")
+        found.append({"query": key[0], "kind": kind, "name": name, "file": str(path), "rows": counts[key]})
     rows = [{"file": None, "rows": 0, "metrics": None, **each} for each in found]
     yield pa.RecordBatch.from_pylist(rows, schema=_WRITTEN)

@@ -17,6 +17,7 @@ END = -1
 TO_SHARD = pa.schema(
     [
         ("shard", pa.int32()),
+        ("query", pa.int32()),
         ("feed", pa.int32()),
         ("part", pa.int32()),
         ("seq", pa.int32()),
@@ -28,12 +29,19 @@ TO_SHARD = pa.schema(
     ]
 )
 TO_SHARD_DDL = (
-    "shard int, feed int, part int, seq int, low long, high long, blob binary, late binary, read long"
+    "shard int, query int, feed int, part int, seq int, low long, high long, blob binary, late binary, "
+    "read long"
 )
 _FROM_SHARD = pa.schema(
-    [("kind", pa.string()), ("name", pa.string()), ("rows", pa.int64()), ("blob", pa.binary())]
+    [
+        ("query", pa.int32()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("rows", pa.int64()),
+        ("blob", pa.binary()),
+    ]
 )
-FROM_SHARD_DDL = "kind string, name string, rows long, blob binary"
+FROM_SHARD_DDL = "query int, kind string, name string, rows long, blob binary"
 """kind: `rows` of the query's output, `late` rows of the stream `name`, or `metrics` as JSON."""
 
 
@@ -41,6 +49,7 @@ FROM_SHARD_DDL = "kind string, name string, rows long, blob binary"
 class Message:
     """A piece of a stream for one shard: its rows there, if any, and the piece's instants over all shards.
 
+    It is for one query of a job, or for all that read the feed, where that is one of the job.
     Pieces of a stream are ordered by the partition and by the place in it from which they come. `late` are rows that
     were behind their own partition's clock already, by as much as they say, or too far ahead of the wall clock.
     `read` is how many rows the piece had but for those ahead.
@@ -54,6 +63,7 @@ class Message:
     blob: bytes | None
     late: bytes | None = None
     read: int = 0
+    query: int = 0
 
     def columns(self) -> dict[str, Any]:
         """The message as columns of a Spark row."""
@@ -70,6 +80,11 @@ class Reply:
     name: str
     rows: int
     content: pa.Table | bytes
+    query: int = 0
+
+    def columns(self) -> dict[str, Any]:
+        """The reply as columns of a Spark row."""
+        return {name: getattr(self, name) for name in _FROM_SHARD.names}
 
     @property
     def blob(self) -> bytes:
@@ -121,8 +136,7 @@ def sent_on(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.Ta
 
 def replied(reply: Reply) -> pa.Table:
     """A part of a shard's answer as a table of one row."""
-    columns = {"kind": [reply.kind], "name": [reply.name], "rows": [reply.rows], "blob": [reply.blob]}
-    return pa.table(columns, schema=_FROM_SHARD)
+    return pa.Table.from_pylist([reply.columns()], schema=_FROM_SHARD)
 
 
 def _shown(value: Any, name: str) -> Any:
@@ -140,4 +154,5 @@ def message_of(row: Any) -> Message:
         None if row.blob is None else bytes(row.blob),
         None if row.late is None else bytes(row.late),
         int(row.read),
+        int(row.query),
     )

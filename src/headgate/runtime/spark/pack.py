@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import polars as pl
 import pyarrow as pa
@@ -15,6 +16,7 @@ from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.arrival import Arrival, without_future
 from headgate.runtime.spark.codec import encode
+from headgate.runtime.spark.job import JobFeed, JobStage
 from headgate.runtime.spark.messages import END, Message
 from headgate.runtime.spark.routing import routed
 from headgate.runtime.stage import Stage
@@ -28,18 +30,37 @@ _PIECE_BYTES = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class Packer:
-    """Packs partitions of one stream for the shards of a stage."""
+    """Packs partitions of one stream for the shards of a job."""
 
-    stage: Stage
+    job: JobStage
     stream: StreamDef
 
+    @staticmethod
+    def of(job: JobStage, name: str) -> Packer:
+        """What packs the stream of that name."""
+        return Packer(job, next(each for each in job.streams if each.name == name))
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether rows from the future are looked for, so that the instant of the micro-batch is needed."""
+        return self._stage.clock.future_us is not None
+
+    @cached_property
+    def _stage(self) -> Stage:
+        """A stage that reads the stream; all of a job have the same clock."""
+        return next(
+            stage
+            for stage in self.job.queries.values()
+            if self.stream.name in {s.name for s in stage.streams}
+        )
+
     def messages(self, batches: Iterable[pa.RecordBatch], part: int) -> Iterator[list[tuple[int, Message]]]:
-        """All messages of a partition, piece by piece, each with the number of its shard."""
+        """All messages of a partition, piece by piece, each with the place that it goes to."""
         arrival = Arrival(self.stream)
         for seq, frame in enumerate(_pieces(batches)):
             rows, ahead = self._without_future(frame)
             ahead = ahead.with_columns(pl.lit(None, dtype=pl.Int64).alias(LATE_BY))
-            if self.stage.clock.ordered:
+            if self._stage.in_order(self.stream):
                 admitted = arrival.admit(rows)
                 late = admitted.late.drop(BORN).with_columns(admitted.late_by.alias(LATE_BY))
                 yield self._split(admitted.rows, pl.concat([late, ahead]), rows.height, part, seq)
@@ -49,7 +70,7 @@ class Packer:
 
     def _without_future(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The rows that are not from the far future, and those that are, in the declared types."""
-        rows, limit = frame_of(frame, self.stream.columns), self.stage.clock.future_us
+        rows, limit = frame_of(frame, self.stream.columns), self._stage.clock.future_us
         return without_future(rows, self.stream, limit, None if limit is None else frame[NOW])
 
     def _split(
@@ -60,23 +81,23 @@ class Packer:
         assert low is None or isinstance(low, int)
         assert high is None or isinstance(high, int)
         messages: list[tuple[int, Message]] = []
-        feeds = self.stage.feeds_of(self.stream.name)
-        for feed in feeds:
+        late = encode(aside) if aside.height else None
+        for number, feed in self.job.feeds_of(self.stream.name):
             blobs = self._by_shard(feed, rows)
-            for shard in range(self.stage.shards):
-                message = Message(feed, part, seq, low, high, blobs.get(shard))
-                if shard == 0 and feed == feeds[0]:
-                    message = replace(message, late=encode(aside) if aside.height else None, read=read)
-                messages.append((shard, message))
+            for shard, place in enumerate(self.job.places_of(feed.query)):
+                message = Message(number, part, seq, low, high, blobs.get(shard), query=feed.query)
+                if shard == 0 and feed.counts:
+                    message = replace(message, late=late, read=read)
+                messages.append((place, message))
         return messages
 
-    def _by_shard(self, feed: int, rows: pl.DataFrame) -> dict[int, bytes]:
+    def _by_shard(self, feed: JobFeed, rows: pl.DataFrame) -> dict[int, bytes]:
         """The rows as each shard gets them; what goes to several shards is encoded once."""
         blobs: dict[int, bytes] = {}
-        predicate = self.stage.feeds[feed].predicate
+        predicate = self.job.feed(feed).predicate
         if predicate is not None:
             rows = keep_rows(rows, predicate)
-        for shards, part in routed(self.stage, feed, rows):
+        for shards, part in routed(self.job.routes(feed), feed.feed, rows):
             blob = encode(without_time(part, self.stream))
             for shard in shards:
                 blobs[shard] = blob
@@ -100,11 +121,13 @@ def with_time(rows: pl.DataFrame, stream: StreamDef) -> pl.DataFrame:
     return rows.select(*columns.values(), BORN)
 
 
-def pack_end(stage: Stage, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, Message]]]:
-    """The message that all streams have ended, to every shard, if there is any row."""
+def pack_end(job: JobStage, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, Message]]]:
+    """The message that all streams have ended, to every shard of queries that drain, if there is any row."""
     if sum(batch.num_rows for batch in batches):
-        message = Message(END, 0, 0, None, None, None)
-        yield [(shard, message) for shard in range(stage.shards)]
+        for query, drains in enumerate(job.drains):
+            if drains:
+                message = Message(END, 0, 0, None, None, None, query=query)
+                yield [(place, message) for place in job.places_of(query)]
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:

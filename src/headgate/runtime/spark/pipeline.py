@@ -1,4 +1,4 @@
-"""The pipeline of a query as Spark's streaming DataFrames: sources, pack, shards, rows."""
+"""The pipeline of a job as Spark's streaming DataFrames: sources, pack, shards, rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
 from headgate.runtime.spark.aside import Aside
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.partition_keys import shard_partition_keys
@@ -23,18 +24,18 @@ from headgate.runtime.stage import Stage
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def packed_frame(stage: Stage, name: str, rows: DataFrame, labels: tuple[int, ...]) -> DataFrame:
+def packed_frame(job: JobStage, name: str, rows: DataFrame, labels: tuple[int, ...]) -> DataFrame:
     """A stream's rows from any streaming DataFrame, packed."""
-    stream = next(each for each in stage.streams if each.name == name)
-    chosen = rows.select([col(f"`{column.name}`") for column in stream.columns])
-    if stage.clock.future_us is not None:
+    packer = Packer.of(job, name)
+    chosen = rows.select([col(f"`{column.name}`") for column in packer.stream.columns])
+    if packer.looks_ahead:
         chosen = chosen.withColumn(NOW, current_timestamp())
-    return chosen.mapInArrow(_packing(Packer(stage, stream), labels), TO_SHARD_DDL)
+    return chosen.mapInArrow(_packing(packer, labels), TO_SHARD_DDL)
 
 
 def packed_units(
     spark: SparkSession,
-    stage: Stage,
+    job: JobStage,
     folder: Path,
     options: Mapping[str, str],
     labels: tuple[int, ...],
@@ -42,61 +43,59 @@ def packed_units(
 ) -> DataFrame:
     """Streams read from files by the reading lists in a folder, packed."""
     lists = spark.readStream.format("text").options(**options).load(str(folder))
-    return lists.mapInArrow(_reading(stage, labels, aside), TO_SHARD_DDL)
+    return lists.mapInArrow(_reading(job, labels, aside), TO_SHARD_DDL)
 
 
-def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
-    """What all shards say, packed: rows of (kind, name, rows, blob)."""
-    last, messages = _to_last(stage, packed, labels)
+def answers(job: JobStage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
+    """What all shards say, packed: rows of (query, kind, name, rows, blob)."""
+    last, messages = _to_last(job, packed, labels)
     return _shards(messages, last, labels, FROM_SHARD_DDL)
 
 
-def rows(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
-    """The query's output as rows."""
+def rows(job: JobStage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
+    """The output of a job's only query as rows."""
+    [stage] = job.queries.values()
     graph = stage.graph
     schema = from_arrow_schema(arrow_schema(graph.columns, change_log=graph.is_change_log))
-    last, messages = _to_last(stage, packed, labels)
+    last, messages = _to_last(job, packed, labels)
     return messages.transformWithStateInPandas(
         RowsProcessor(last, labels), schema, "Append", _time_mode(last)
     )
 
 
-def unpacked(stage: Stage, answer: DataFrame) -> DataFrame:
-    """The query's output as rows, from the packed answers of its shards."""
+def unpacked(stage: Stage, answer: DataFrame, query: int = 0) -> DataFrame:
+    """A query's output as rows, from the packed answers of its shards."""
     graph = stage.graph
     schema = arrow_schema(graph.columns, change_log=graph.is_change_log)
-    blobs = answer.where("kind = 'rows'").select("blob")
+    blobs = answer.where(f"kind = 'rows' AND query = {query:d}").select("blob")
     return blobs.mapInArrow(_unpacking(schema), from_arrow_schema(schema))
 
 
-def _to_last(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> tuple[Stage, GroupedData]:
-    """The last stage of a query, and the messages that reach its shards through those before it."""
+def _to_last(job: JobStage, packed: list[DataFrame], labels: tuple[int, ...]) -> tuple[JobStage, GroupedData]:
+    """The last stage of a job, and the messages that reach its shards through those before it."""
     messages = packed[0]
     for each in packed[1:]:
         messages = messages.union(each)
-    *before, last = stage.chain
+    *before, last = job.chain
     for each in before:
         messages = _shards(messages.groupBy("shard"), each, labels, TO_SHARD_DDL)
     return last, messages.groupBy("shard")
 
 
-def _shards(messages: GroupedData, stage: Stage, labels: tuple[int, ...], ddl: str) -> DataFrame:
+def _shards(messages: GroupedData, job: JobStage, labels: tuple[int, ...], ddl: str) -> DataFrame:
     """What the shards of a stage say to messages, as rows of the given form."""
     if hasattr(messages, "transformWithState"):
-        return messages.transformWithState(ShardProcessor(stage, labels), ddl, "Append", _time_mode(stage))
-    return messages.transformWithStateInPandas(
-        FrameProcessor(stage, labels), ddl, "Append", _time_mode(stage)
-    )
+        return messages.transformWithState(ShardProcessor(job, labels), ddl, "Append", _time_mode(job))
+    return messages.transformWithStateInPandas(FrameProcessor(job, labels), ddl, "Append", _time_mode(job))
 
 
-def _time_mode(stage: Stage) -> str:
-    # Only what reads streams asks when they last had rows.
-    return "none" if stage.clock.idle_ms is None or stage.senders else "processingTime"
+def _time_mode(job: JobStage) -> str:
+    return "none" if job.idle_ms is None else "processingTime"
 
 
-def labels_for(spark: SparkSession, stage: Stage) -> tuple[int, ...]:
+def labels_for(spark: SparkSession, job: JobStage) -> tuple[int, ...]:
     """Labels for the number of shuffle partitions that the session has now."""
-    return shard_partition_keys(stage.most_shards, int(spark.conf.get("spark.sql.shuffle.partitions")))
+    return shard_partition_keys(job.places, int(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def prepare_session(spark: SparkSession) -> None:
@@ -121,9 +120,9 @@ def _packing(packer: Packer, labels: tuple[int, ...]) -> Any:
     return pack
 
 
-def _reading(stage: Stage, labels: tuple[int, ...], aside: Aside) -> Any:
+def _reading(job: JobStage, labels: tuple[int, ...], aside: Aside) -> Any:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in read_units(stage, batches, aside):
+        for piece in read_units(job, batches, aside):
             yield to_shards(piece, labels)
 
     return read

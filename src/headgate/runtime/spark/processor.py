@@ -1,7 +1,7 @@
-"""The stateful processor that runs a stage's kernels inside Spark, shard by shard.
+"""The stateful processor that runs the kernels of a job's queries inside Spark, place by place.
 
 When a query starts, Spark makes the processor once in a process of its own, only to ask for its state variables. So
-the stage travels as bytes, and what it needs is imported when rows come.
+the job travels as bytes, and what it needs is imported when rows come.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 if TYPE_CHECKING:
     from headgate.runtime.shard import ShardState
+    from headgate.runtime.spark.job import JobStage
     from headgate.runtime.spark.messages import Message, Reply
     from headgate.runtime.spark.store import Loaded, Saved
     from headgate.runtime.stage import Stage
 
 
 class SparkMap:
-    """A shard's durable map in Spark's state store."""
+    """The durable map of a place in Spark's state store."""
 
     def __init__(self, value: Any, chunks: Any) -> None:
         self._value, self._chunks = value, chunks
@@ -49,10 +50,10 @@ class SparkMap:
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    """Messages to a shard in, its answer out; state in the state store and, decoded, in this worker."""
+    """Messages to a place in, its shards' answers out; state in the state store and, decoded, in this worker."""
 
-    def __init__(self, stage: Stage, labels: tuple[int, ...]) -> None:
-        self.packed, self.labels = pickle.dumps(stage), labels
+    def __init__(self, job: JobStage, labels: tuple[int, ...]) -> None:
+        self.packed, self.labels = pickle.dumps(job), labels
 
     def init(self, handle: Any) -> None:
         self.store = SparkMap(
@@ -61,49 +62,63 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        stage, replies, sent = self._answer(key, rows, timerValues)
-        if stage.onward is None:
+        is_last, replies, sent = self._answer(key, rows, timerValues)
+        if is_last:
             for reply in replies:
-                yield Row(kind=reply.kind, name=reply.name, rows=reply.rows, blob=bytearray(reply.blob))
+                yield Row(**reply.columns() | {"blob": bytearray(reply.blob)})
             return
-        from headgate.runtime.spark.exchange import relay
-
-        for target, message in (*sent, *map(relay, replies)):
+        for target, message in sent:
             yield Row(shard=self.labels[target], **message.columns())
+        for message in _relays(replies):
+            yield Row(shard=int(key[0]), **message.columns())
 
     def _answer(
         self, key: Any, rows: Iterator[Any], timers: Any
-    ) -> tuple[Stage, Iterator[Reply], list[tuple[int, Message]]]:
-        """The stage, what the shard says to the sink, and what it says to shards of the next stage."""
+    ) -> tuple[bool, Iterator[Reply], list[tuple[int, Message]]]:
+        """Whether the stage is the last, what is said to the sinks, and what to places of the next stage."""
         from pyspark import SparkFiles
 
-        from headgate.runtime.spark.exchange import advance
+        from headgate.runtime.spark.job_shard import advance_place
         from headgate.runtime.spark.local_state_cache import LocalStateCache
         from headgate.runtime.spark.messages import message_of
         from headgate.runtime.spark.store import load, save, unpickled
 
         begun = perf_counter()
-        stage = unpickled(self.packed)
-        shard = self.labels.index(int(key[0]))
+        job = unpickled(self.packed)
+        place = self.labels.index(int(key[0]))
+        here = list(job.at(place))
+        stages = {query: stage for query, stage, _ in here}
         messages = [message_of(row) for row in rows]
         received = perf_counter()
         local_cache = LocalStateCache(Path(SparkFiles.getRootDirectory()))
-        before = load(stage, self.store, local_cache)
+        before = load(stages, self.store, local_cache)
         loaded = perf_counter()
         # Batches that are replayed have the same time, so they go the same way.
-        asks = stage.clock.idle_ms is not None and not stage.senders
-        now = timers.getCurrentProcessingTimeInMs() if asks else None
-        following, outcome = advance(stage, shard, before.state, messages, now)
+        now = None if job.idle_ms is None else timers.getCurrentProcessingTimeInMs()
+        outcome = advance_place(job, place, before.states, messages, now)
         advanced = perf_counter()
-        saved = save(stage, self.store, before, following, local_cache)
+        saved = save(stages, self.store, before, outcome.states, local_cache)
+        # What is done for all queries at once is divided among those that had anything to do.
+        active = max(1, len(outcome.seconds))
         times = {
-            "receive": received - begun,
-            "load": loaded - received,
-            "advance": advanced - loaded,
-            "save": perf_counter() - advanced,
+            "receive": (received - begun) / active,
+            "load": (loaded - received) / active,
+            "save": (perf_counter() - advanced) / active,
         }
-        report = metrics_report(stage, shard, following, before, saved, times)
-        return stage, chain(outcome.replies, [report]), outcome.sent
+        reports = [
+            metrics_report(
+                query,
+                stage,
+                shard,
+                outcome.states[query],
+                before,
+                saved,
+                times | {"advance": outcome.seconds[query]},
+            )
+            for query, stage, shard in here
+            if query in outcome.seconds
+        ]
+        return job.onward is None, chain(outcome.replies, reports), outcome.sent
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -115,18 +130,18 @@ class FrameProcessor(ShardProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         from headgate.runtime.spark.messages import pandas_frame, replied, sent_on
 
-        stage, replies, sent = self._answer(key, _each_row(rows), timerValues)
-        if stage.onward is None:
+        is_last, replies, sent = self._answer(key, _each_row(rows), timerValues)
+        if is_last:
             for reply in replies:
                 yield pandas_frame(replied(reply))
             return
-        from headgate.runtime.spark.exchange import relay
-
-        yield pandas_frame(sent_on([*sent, *map(relay, replies)], self.labels))
+        place = self.labels.index(int(key[0]))
+        passed = [(place, message) for message in _relays(replies)]
+        yield pandas_frame(sent_on([*sent, *passed], self.labels))
 
 
 class RowsProcessor(ShardProcessor):
-    """The same, but the query's rows come out as rows, and nothing else does.
+    """The same for a job of one query, but its rows come out as rows, and nothing else does.
 
     Spark passes them on as pandas frames. Arrow columns inside these travel without a copy.
     """
@@ -145,13 +160,27 @@ def _each_row(frames: Iterator[Any]) -> Iterator[Any]:
     return (row for frame in frames for row in frame.itertuples(index=False))
 
 
+def _relays(replies: Iterator[Reply]) -> Iterator[Message]:
+    """What is meant for a sink, on its way through the next stage."""
+    from headgate.runtime.spark.exchange import relay
+
+    return map(relay, replies)
+
+
 def metrics_report(
-    stage: Stage, shard: int, state: ShardState, before: Loaded, saved: Saved, times: dict[str, float]
+    query: int,
+    stage: Stage,
+    shard: int,
+    state: ShardState,
+    before: Loaded,
+    saved: Saved,
+    times: dict[str, float],
 ) -> Reply:
     """What a shard has done since the beginning, and in this micro-batch."""
     from headgate.runtime.shard import clock_of
     from headgate.runtime.spark.messages import Reply
 
+    chunks, size = saved.written[query]
     found: dict[str, Any] = {
         "stage": stage.number,
         "shard": shard,
@@ -163,8 +192,8 @@ def metrics_report(
         "batch": {
             "cached": before.found != "store",
             "state_from": before.found,
-            "written_bytes": saved.bytes,
-            "written_chunks": saved.chunks,
+            "written_bytes": size,
+            "written_chunks": chunks,
             "seconds": {name: round(spent, 6) for name, spent in times.items()},
         },
     }
@@ -172,4 +201,4 @@ def metrics_report(
         # Operators are known by their places in the stage.
         for key in ("seconds", "operators"):
             found[key] = {f"{stage.number}.{name}": value for name, value in found[key].items()}
-    return Reply("metrics", stage.graph.query, 0, json.dumps(found).encode())
+    return Reply("metrics", stage.graph.query, 0, json.dumps(found).encode(), query)

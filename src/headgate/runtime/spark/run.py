@@ -35,8 +35,9 @@ from headgate.runtime.spark.cluster import cores
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_errors
 from headgate.runtime.spark.filesystem import Folder
-from headgate.runtime.spark.folder import QueryFolder
-from headgate.runtime.spark.listener import listening
+from headgate.runtime.spark.folder import QueryFolder, prepare
+from headgate.runtime.spark.job import JobStage
+from headgate.runtime.spark.listener import SparkProgress, listening
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
 from headgate.runtime.spark.units import batches_of, units_of
@@ -96,10 +97,7 @@ def make_stage(
     staged = (
         next(ways(query.graph, query.facts, shards)) if streamed else cut(query.graph, query.facts, shards)
     )
-    inputs = [*query.streams, *(each.stream for each in streamed)]
-    # Partitions of other sources have no order among each other.
-    ordered = options.ordered and all(is_file(each) or each.source is None for each in inputs)
-    clock = ClockOptions(ordered, options.idle_ms, options.future_us)
+    clock = ClockOptions(options.ordered, options.idle_ms, options.future_us)
     static = {name: used[name] for name in read if name not in told}
     stage = with_changes(build_stages(query.plan, staged, static, clock, narrow=narrow), streamed)
     for stream in stage.streams:
@@ -125,6 +123,7 @@ def read_tables(program: Program, base: Path, options: SparkOptions) -> dict[str
     }
 
 
+_NAMES_SHOWN = 4
 _STARTS = 4
 _SLOW_WORKER = "failed to connect back"
 
@@ -150,23 +149,18 @@ def run_to_folder(
     options: SparkOptions,
     place: Place,
 ) -> RunSummary:
-    """Runs queries over all that there is of their input, one after the other; what they say goes to a folder."""
-    metrics: dict[str, dict[str, Any]] = {}
-    with _runs(spark, program, base, options, place) as (runs, staged):
-        for run in runs:
-            for stream in run.stage.streams:
-                _require_end(stream)
-            only_files = len(run.files) == len(run.stage.streams)
-            drain = only_files if options.drain is None else options.drain
-            run.read_on(options, end=drain and only_files)
+    """Runs queries, as one job, over all that there is of their input; what they say goes to a folder."""
+    with _job(spark, program, base, options, place, follows=False) as run:
+        for stream in run.job.streams:
+            _require_end(stream)
+        only_files = len(run.files) == len(run.job.streams)
+        drains = any(run.job.drains)
+        run.read_on(options, end=drains and only_files)
+        run.through(spark)
+        if drains and not only_files:
+            run.log.add([], end=True)
             run.through(spark)
-            if drain and not only_files:
-                run.log.add([], end=True)
-                run.through(spark)
-            metrics[run.stage.graph.query] = found = run.folder.finish()
-            require_few(found, options.max_late, ended=True)
-        _publish(runs, staged)
-    return RunSummary(metrics, _rejected(metrics))
+        return run.finish(options, ended=True)
 
 
 def follow(
@@ -179,40 +173,34 @@ def follow(
     is_over: Callable[[], bool],
     every_s: float = 1.0,
 ) -> RunSummary:
-    """Runs queries side by side over their files and those that come, until `is_over` or one of them fails."""
-    with _runs(spark, program, base, options, place) as (runs, staged), ExitStack() as stack:
-        for run in runs:
-            run.read_on(options, end=False, moving=True)
-            stack.push(run.ended)
-            run.start(spark, {"processingTime": "0 seconds"})
+    """Runs queries, as one job, over their files and those that come, until `is_over` or the job fails."""
+    with _job(spark, program, base, options, place, follows=True) as run, ExitStack() as stack:
+        run.read_on(options, end=any(run.job.drains) and not run.log.begun, moving=True)
+        stack.push(run.ended)
+        run.start(spark, {"processingTime": "0 seconds"})
         while not is_over():
-            for run in runs:
-                # What comes while two micro-batches wait makes one larger micro-batch afterwards.
-                if run.listed - run.folder.written < 2:
-                    run.read_on(options, end=False, moving=True)
-            for run in runs:
-                run.see_to_it(spark)
+            # What comes while two micro-batches wait makes one larger micro-batch afterwards.
+            if run.listed - run.folders[0].written < 2:
+                run.read_on(options, end=False, moving=True)
+            run.check_alive(spark)
             sleep(every_s)
         stack.close()
-        metrics = {run.stage.graph.query: run.folder.finish() for run in runs}
-        _publish(runs, staged)
-        return RunSummary(metrics, _rejected(metrics))
-
-
-def _rejected(metrics: Mapping[str, Mapping[str, Any]]) -> int:
-    return sum(each.get("rejected_rows", 0) for each in metrics.values())
+        return run.finish(options, ended=False)
 
 
 @dataclass
-class _Run:
-    """One query of a run: its stage, its reading lists and its folder."""
+class _JobRun:
+    """A job: its queries' stages, its reading lists, its checkpoint and the folders of its queries."""
 
-    stage: Stage
+    job: JobStage
     base: Path
     checkpoint: Path
     log: UnitLog
-    folder: QueryFolder
-    sink: Sink | None = None
+    folders: Sequence[QueryFolder]
+    aside: Aside
+    sinks: Sequence[Sink] | None = None
+    staged: Staging | None = None
+    progress: SparkProgress | None = None
     listed: int = 0
     """Micro-batches in lists of this process."""
     handle: Any = None
@@ -224,7 +212,7 @@ class _Run:
     @property
     def files(self) -> list[StreamDef]:
         """The streams that are read from files."""
-        return [each for each in self.stage.streams if is_file(each)]
+        return [each for each in self.job.streams if is_file(each)]
 
     def read_on(self, options: SparkOptions, *, end: bool, moving: bool = False) -> None:
         """Adds files that are in no list yet to the reading lists; `moving`: files come and go meanwhile."""
@@ -243,9 +231,9 @@ class _Run:
         }
         batches = batches_of(units, options.batch_rows)
         # What reads no stream has nothing to wait for.
-        end = end or not self.stage.streams
+        end = end or not self.job.streams
         # An end is due once after the last file, also if that file was read by a run that did not end.
-        if batches or (end and (self.log.open or not (self.stage.streams or self.log.begun))):
+        if batches or (end and (self.log.open or not (self.job.streams or self.log.begun))):
             self.log.add(batches, end=end)
             self.listed += len(batches)
         self.log.gather()
@@ -255,32 +243,46 @@ class _Run:
         self.start(spark, {"availableNow": True})
         while self._goes_on(spark):
             pass
-        self._hear_out()
+        self._drain_progress()
 
-    def see_to_it(self, spark: SparkSession) -> None:
-        """Raises if a query that should be running has failed, unless starting it anew may help."""
+    def check_alive(self, spark: SparkSession) -> None:
+        """Raises if a job that should be running has failed, unless starting it anew may help."""
         if not self.handle.isActive:
             self._goes_on(spark)
 
     def stop(self) -> None:
         if self.handle is not None:
             self.handle.stop()
-            self._hear_out()
+            self._drain_progress()
 
     def ended(self, kind: object, failure: BaseException | None, trace: object) -> None:
-        """Stops the query; if the run has failed already, that is what is told of it."""
+        """Stops the job; if the run has failed already, that is what is told of it."""
         with nullcontext() if failure is None else ignore_dead_jvm():
             self.stop()
 
-    def _goes_on(self, spark: SparkSession) -> bool:
-        """Waits for the end; whether the query then goes on all the same.
+    def finish(self, options: SparkOptions, *, ended: bool) -> RunSummary:
+        """What the queries have done; their results are then in place."""
+        metrics = {}
+        for folder in self.folders:
+            metrics[folder.stage.graph.query] = found = folder.finish()
+            if ended:
+                require_few(found, options.max_late, ended=True)
+        if self.staged is not None:
+            for folder in self.folders:
+                folder.strip()
+            self.staged.publish()
+        return RunSummary(metrics, self.aside.count())
 
-        Spark gives a worker ten seconds to start, which a busy machine may not keep: then the query is started anew.
+    def _goes_on(self, spark: SparkSession) -> bool:
+        """Waits for the end; whether the job then goes on all the same.
+
+        Spark gives a worker ten seconds to start, which a busy machine may not keep: then the job is started anew.
         """
         try:
             wait(self.handle)
         except SetupError as error:
-            require_few(self.folder.last_metrics(), self.max_late)
+            for folder in self.folders:
+                require_few(folder.last_metrics(), self.max_late)
             self.failures += 1
             if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
                 raise
@@ -288,28 +290,38 @@ class _Run:
             return True
         return False
 
-    def _hear_out(self) -> None:
+    def _drain_progress(self) -> None:
         """Counts what Spark reported of the last micro-batches; a listener hears of them a little later."""
-        if self.folder.progress is not None:
+        if self.progress is not None:
             for each in self.handle.recentProgress:
-                self.folder.progress.absorb(json.loads(each.json))
+                self.progress.absorb(json.loads(each.json))
 
     def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> None:
         self.trigger = trigger
-        self.handle = start_query(
-            spark, self.stage, self.log, self.checkpoint, self.folder, trigger, base=self.base, sink=self.sink
+        self.handle = start_job(
+            spark,
+            self.job,
+            self.log,
+            self.checkpoint,
+            self.folders,
+            self.aside,
+            trigger,
+            base=self.base,
+            sinks=self.sinks,
         )
 
 
 @contextmanager
-def _runs(
+def _job(
     spark: SparkSession,
     program: Program,
     base: Path,
     options: SparkOptions,
     place: Place,
-) -> Iterator[tuple[list[_Run], Staging | None]]:
-    """The queries with their folders and checkpoints, none of them started.
+    *,
+    follows: bool,
+) -> Iterator[_JobRun]:
+    """The queries with their folders and their checkpoint, not started.
 
     A run that nothing can go on from writes beside the final place; what it leaves if it fails is thrown away.
     A checkpoint is this run's alone until the block ends.
@@ -324,76 +336,86 @@ def _runs(
         make_stage(query, options, shards=options.shards or tasks, tables=tables, base=base)
         for query in program
     ]
-    reported: set[str] = set()
+    job = JobStage.of(stages, [_drains(stage, options, follows=follows) for stage in stages])
 
     def on_batch(metrics: Mapping[str, Any]) -> None:
         place.on_batch(metrics)
         require_few(metrics, options.max_late)
 
     with translate_spark_errors("Spark cannot run the queries"), ExitStack() as stack:
-        root, output, staged = place.checkpoint, place.output, None
-        if root is None:
+        checkpoint, output, staged = place.checkpoint, place.output, None
+        if checkpoint is None:
             names = [stage.graph.query for stage in stages]
             staged = stack.enter_context(staging(output, names, overwrite=place.overwrite))
-            root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
+            checkpoint = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
             output = staged.folder
-        runs = []
         listener = stack.enter_context(listening(spark))
-        for stage in stages:
-            checkpoint = root / stage.graph.query
-            stack.enter_context(held(checkpoint))
-            kept = Folder(spark, str(checkpoint))
-            claimed = claim(kept, stage)
-            inputs = {*(each.name for each in stage.streams), *stage.tables}
-            aside = Aside(options.rejects, frozenset(inputs - reported), claimed.run)
-            reported |= aside.names
-            progress = listener.of(query_name(stage))
-            folder = QueryFolder(output, stage, claimed, on_batch, aside, progress)
-            folder.check(overwrite=place.overwrite)
-            files = [each for each in stage.streams if is_file(each)]
-            log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
-            sink = None if place.to is None else sink_at(place.to, stage.graph.query)
-            sink = sink.beside(kept) if isinstance(sink, KafkaTopic) else sink
-            runs.append(_Run(stage, base, checkpoint, log, folder, sink, max_late=options.max_late))
-        for run in runs:
-            run.folder.take()
-        yield runs, staged
+        stack.enter_context(held(checkpoint))
+        kept = Folder(spark, str(checkpoint))
+        claimed = claim(kept, stages)
+        progress = listener.of(job_name(job))
+        asides = [Aside(options.rejects, _inputs(stage), claimed.run) for stage in stages]
+        folders = [
+            QueryFolder(output, stage, claimed, on_batch, aside, progress)
+            for stage, aside in zip(stages, asides, strict=True)
+        ]
+        sinks = None
+        if place.to is not None:
+            sinks = [_sink(place.to, stage.graph.query, kept) for stage in stages]
+        files = [each for each in job.streams if is_file(each)]
+        log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
+        prepare(folders, overwrite=place.overwrite)
+        whole = Aside(options.rejects, frozenset[str]().union(*map(_inputs, stages)), claimed.run)
+        yield _JobRun(
+            job, base, checkpoint, log, folders, whole, sinks, staged, progress, max_late=options.max_late
+        )
 
 
-def _publish(runs: Sequence[_Run], staged: Staging | None) -> None:
-    """Puts the results of a finished run in place, if they are not there already."""
-    if staged is not None:
-        for run in runs:
-            run.folder.strip()
-        staged.publish()
+def _drains(stage: Stage, options: SparkOptions, *, follows: bool) -> bool:
+    """Whether a query's clock runs on after the last row; if nothing is said, that of files does."""
+    if not stage.streams:
+        # It has nothing to wait for.
+        return True
+    if follows:
+        return False
+    return all(map(is_file, stage.streams)) if options.drain is None else options.drain
 
 
-def start_query(
+def _inputs(stage: Stage) -> frozenset[str]:
+    """The streams and tables of a query."""
+    return frozenset([*(each.name for each in stage.streams), *stage.tables])
+
+
+def _sink(address: str, query: str, checkpoint: Folder) -> Sink:
+    sink = sink_at(address, query)
+    return sink.beside(checkpoint, query) if isinstance(sink, KafkaTopic) else sink
+
+
+def start_job(
     spark: SparkSession,
-    stage: Stage,
+    job: JobStage,
     log: UnitLog,
     checkpoint: Path,
-    folder: QueryFolder,
+    folders: Sequence[QueryFolder],
+    aside: Aside,
     trigger: Mapping[str, Any] | None = None,
     *,
     base: Path = Path(),
-    sink: Sink | None = None,
+    sinks: Sequence[Sink] | None = None,
 ) -> Any:
-    """Starts a query over all that its reading lists name, and its other sources; Spark's handle of it."""
+    """Starts a job over all that its reading lists name, and its other sources; Spark's handle of it."""
     log.folder.mkdir(parents=True, exist_ok=True)
-    with partitions(spark, stage.most_shards):
-        labels = pipeline.labels_for(spark, stage)
-        packed = [pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, folder.aside)]
+    with partitions(spark, job.places):
+        labels = pipeline.labels_for(spark, job)
+        packed = [pipeline.packed_units(spark, job, log.folder, log.source_options, labels, aside)]
         packed += [
-            packed_stream(spark, stage, each, base, labels, folder.aside)
-            for each in stage.streams
-            if not is_file(each)
+            packed_stream(spark, job, each, base, labels, aside) for each in job.streams if not is_file(each)
         ]
-        answer = pipeline.answers(stage, packed, labels)
+        answer = pipeline.answers(job, packed, labels)
         writer = (
-            answer.writeStream.foreachBatch(folder.write if sink is None else delivery(stage, sink, folder))
+            answer.writeStream.foreachBatch(delivery(folders, sinks))
             .option("checkpointLocation", str(checkpoint))
-            .queryName(query_name(stage))
+            .queryName(job_name(job))
             .trigger(**(trigger or {"availableNow": True}))
         )
         return started(writer, checkpoint)
@@ -410,9 +432,11 @@ def started(writer: Any, checkpoint: str | Path | None) -> Any:
         return writer.start()
 
 
-def query_name(stage: Stage) -> str:
-    """The name by which Spark knows a query."""
-    return f"headgate-{stage.graph.query}"
+def job_name(job: JobStage) -> str:
+    """The name by which Spark knows a job: that of its queries, as many as are quickly read."""
+    names = [stage.graph.query for stage in job.queries.values()]
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"headgate-{', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def wait(query: Any) -> None:

@@ -1,4 +1,4 @@
-"""Store: a shard's state as named chunks that outlive the worker, and its copies near by.
+"""Store: the states of the shards at a place as named chunks that outlive the worker, and their copies near by.
 
 The store writes what a micro-batch added and removes what it dropped. A copy, in this worker's memory or in a file of
 this machine, is used only if the store bears its token, so a copy left by a failed attempt, another run or another
@@ -16,20 +16,25 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
+from headgate.kernels.state.store import prefixed, under
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.shard import ShardState
 from headgate.runtime.spark.codec import decode, encode
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.local_state_cache import LocalStateCache
 from headgate.runtime.stage import FORMAT, Stage
 
 _MOST_CACHED = 64
 
-_CACHE: OrderedDict[str, tuple[str, ShardState, frozenset[str]]] = OrderedDict()
-"""For each shard that this worker has had, by lineage: the token, the state and its names; the latest saved last."""
+States = Mapping[int, ShardState]
+"""By query."""
+
+_CACHE: OrderedDict[str, tuple[str, States, frozenset[str]]] = OrderedDict()
+"""For each place that this worker has had, by lineage: token, states and their names; the latest saved last."""
 
 
 class DurableMap(Protocol):
-    """Where a shard's chunks and facts live between micro-batches."""
+    """Where a place's chunks and facts live between micro-batches."""
 
     def facts(self) -> str | None:
         """The facts as they were put last."""
@@ -45,12 +50,12 @@ class DurableMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A shard's state as it was stored, the names of its chunks there, and where it was found.
+    """The states of a place as they were stored, the names of their chunks there, and where they were found.
 
-    The lineage is one name for all states of a shard in a run; the token is another for each of them.
+    The lineage is one name for all states of a place in a run; the token is another for each of them.
     """
 
-    state: ShardState
+    states: States
     lineage: str
     stored: frozenset[str] = frozenset()
     token: str | None = None
@@ -62,64 +67,88 @@ class Saved:
     """What a save wrote."""
 
     token: str
-    chunks: int
-    bytes: int
+    written: Mapping[int, tuple[int, int]]
+    """By query, how many chunks and bytes."""
 
 
-def load(stage: Stage, store: DurableMap, local_cache: LocalStateCache | None = None) -> Loaded:
-    """A shard's state, from this worker or this machine if it is the same there."""
+def load(
+    stages: Mapping[int, Stage], store: DurableMap, local_cache: LocalStateCache | None = None
+) -> Loaded:
+    """The states of the shards at a place, from this worker or this machine if they are the same there."""
     text = store.facts()
     if text is None:
-        return Loaded(ShardState.initial(stage), uuid4().hex)
+        return Loaded({query: ShardState.initial(stage) for query, stage in stages.items()}, uuid4().hex)
     facts = json.loads(text)
-    check_readable(stage, facts)
+    check_readable(stages, facts)
     lineage, token = facts["lineage"], facts["token"]
     if lineage in _CACHE and _CACHE[lineage][0] == token:
-        _, state, names = _CACHE[lineage]
-        return Loaded(state, lineage, names, token)
+        _, states, names = _CACHE[lineage]
+        return Loaded(states, lineage, names, token)
     chunks = None if local_cache is None else local_cache.find(lineage, token)
     if chunks is not None and len(chunks) == facts["chunks"]:
-        return _restored(stage, facts, chunks, "machine")
+        return _restored(stages, facts, chunks, "machine")
     chunks = dict(store.chunks())
     missing = facts["chunks"] - len(chunks)
     if missing:
         raise SetupError(
-            f"query {stage.graph.query}: {abs(missing)} chunks of its state are "
+            f"{_named(stages)}: {abs(missing)} chunks of the state are "
             f"{'missing' if missing > 0 else 'too many'} in the checkpoint",
             remedy="restore the checkpoint from a copy, or start again with a new one",
         )
     if local_cache is not None:
         local_cache.keep(lineage, token, chunks, chunks, None)
-    return _restored(stage, facts, chunks, "store")
+    return _restored(stages, facts, chunks, "store")
 
 
 def _restored(
-    stage: Stage, facts: Mapping[str, Any], chunks: Mapping[str, bytes], found: Literal["machine", "store"]
+    stages: Mapping[int, Stage],
+    facts: Mapping[str, Any],
+    chunks: Mapping[str, bytes],
+    found: Literal["machine", "store"],
 ) -> Loaded:
     frames = {name: decode(chunk) for name, chunk in chunks.items()}
-    state = ShardState.restored(stage, facts, frames)
-    return Loaded(state, facts["lineage"], frozenset(chunks), facts["token"], found)
+    states = {
+        query: ShardState.restored(stage, facts["queries"][str(query)], under(frames, _prefix(query)))
+        for query, stage in stages.items()
+    }
+    return Loaded(states, facts["lineage"], frozenset(chunks), facts["token"], found)
+
+
+def _prefix(query: int) -> str:
+    """How the names of a query's chunks begin."""
+    return f"q{query}/"
+
+
+def _named(stages: Mapping[int, Stage]) -> str:
+    names = [stage.graph.query for stage in stages.values()]
+    return f"{'query' if len(names) == 1 else 'queries'} {', '.join(names)}"
 
 
 def save(
-    stage: Stage,
+    stages: Mapping[int, Stage],
     store: DurableMap,
     before: Loaded,
-    state: ShardState,
+    states: States,
     local_cache: LocalStateCache | None = None,
 ) -> Saved:
-    """Puts what changed into the store, and the state where it is quickly found."""
-    chunks = state.chunks()
+    """Puts what changed into the store, and the states where they are quickly found."""
+    named = {query: prefixed(state.chunks(), _prefix(query)) for query, state in states.items()}
+    chunks = {name: chunk for mine in named.values() for name, chunk in mine.items()}
     for name in before.stored - chunks.keys():
         store.remove(name)
-    added = {name: encode(chunks[name], compress=True) for name in chunks.keys() - before.stored}
+    added: dict[str, bytes] = {}
+    written: dict[int, tuple[int, int]] = {}
+    for query, mine in named.items():
+        new = {name: encode(mine[name], compress=True) for name in mine.keys() - before.stored}
+        written[query] = (len(new), sum(map(len, new.values())))
+        added |= new
     for name, blob in added.items():
         store.put(name, blob)
     token = uuid4().hex
     facts = {
-        **state.facts(),
+        "queries": {query: state.facts() for query, state in states.items()},
         "format": FORMAT,
-        "fingerprint": stage.fingerprint,
+        "fingerprint": fingerprint(stages),
         "chunks": len(chunks),
         "lineage": before.lineage,
         "token": token,
@@ -128,30 +157,35 @@ def save(
     # Last of all: a state is known here only when the store has all of it.
     if local_cache is not None:
         local_cache.keep(before.lineage, token, chunks, added, before.token)
-    _CACHE[before.lineage] = (token, state, frozenset(chunks))
+    _CACHE[before.lineage] = (token, states, frozenset(chunks))
     _CACHE.move_to_end(before.lineage)
     while len(_CACHE) > _MOST_CACHED:
         _CACHE.popitem(last=False)
-    return Saved(token, len(added), sum(map(len, added.values())))
+    return Saved(token, written)
 
 
-def check_readable(stage: Stage, facts: Mapping[str, Any]) -> None:
-    """Raises unless a stored state is one that this stage can continue."""
+def fingerprint(stages: Mapping[int, Stage]) -> str:
+    """Tells the queries whose shards lie at a place from all others."""
+    return " ".join(f"{query}:{stage.fingerprint}" for query, stage in sorted(stages.items()))
+
+
+def check_readable(stages: Mapping[int, Stage], facts: Mapping[str, Any]) -> None:
+    """Raises unless stored states are those that these stages can continue."""
     if facts.get("format") != FORMAT:
         raise InputError(
             f"the checkpoint's state has format {facts.get('format')}; this version reads format {FORMAT}",
             remedy="continue with the version that wrote it, or start again with a new checkpoint",
         )
-    if facts["fingerprint"] != stage.fingerprint:
+    if facts["fingerprint"] != fingerprint(stages):
         raise InputError(
-            f"the checkpoint belongs to another form of query {stage.graph.query}",
-            remedy="start again with a new checkpoint, or run the query as it was",
+            f"the checkpoint belongs to another form of {_named(stages)}",
+            remedy="start again with a new checkpoint, or run the queries as they were",
         )
 
 
 @lru_cache(maxsize=16)
-def unpickled(stage: bytes) -> Stage:
-    """The stage in bytes of our own making, once per worker."""
-    found = pickle.loads(stage)
-    assert isinstance(found, Stage)
+def unpickled(job: bytes) -> JobStage:
+    """The stage of a job in bytes of our own making, once per worker."""
+    found = pickle.loads(job)
+    assert isinstance(found, JobStage)
     return found

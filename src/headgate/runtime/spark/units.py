@@ -27,9 +27,9 @@ from headgate.runtime.sources.files import find_files
 from headgate.runtime.sources.options import read_options
 from headgate.runtime.sources.source import FileSource, Slice
 from headgate.runtime.spark.aside import Aside, publish
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer, pack_end
-from headgate.runtime.stage import Stage
 
 READ_ROWS = 250_000
 
@@ -114,17 +114,17 @@ def line_of(unit: Unit, order: int) -> str:
 
 
 def read_units(
-    stage: Stage, lists: Iterable[pa.RecordBatch], aside: Aside
+    job: JobStage, lists: Iterable[pa.RecordBatch], aside: Aside
 ) -> Iterator[list[tuple[int, Message]]]:
     """All messages of what the lines of some lists name."""
     entries = [json.loads(line) for batch in lists for line in batch.column(0).to_pylist()]
     named = [entry for entry in entries if "file" in entry]
     for order in sorted({entry["order"] for entry in named}):
         mine = [entry for entry in named if entry["order"] == order]
-        stream = next(each for each in stage.streams if each.name == mine[0]["stream"])
-        yield from Packer(stage, stream).messages(_rows(stream, mine, aside), order)
+        packer = Packer.of(job, mine[0]["stream"])
+        yield from packer.messages(_rows(packer.stream, mine, aside), order)
     if any(entry.get("end") for entry in entries):
-        yield from pack_end(stage, [pa.record_batch({"end": [True]})])
+        yield from pack_end(job, [pa.record_batch({"end": [True]})])
 
 
 def _rows(stream: StreamDef, entries: Sequence[Mapping[str, Any]], aside: Aside) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ from headgate.runtime.spark.checkpoint import claim, require_free
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
 from headgate.runtime.spark.sources.end import packed_end
 from headgate.runtime.spark.sources.streams import packed_stream
@@ -82,7 +83,9 @@ class SparkWorkspace:
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
         stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=True)
-        return pipeline.rows(stage, *self._packed(stage, base, _aside(stage, chosen), finite=finite))
+        return pipeline.rows(
+            JobStage.of([stage]), *self._packed(stage, base, _aside(stage, chosen), finite=finite)
+        )
 
     def start(
         self,
@@ -109,10 +112,11 @@ class SparkWorkspace:
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
         kept = None if checkpoint is None else Folder(self.spark, str(checkpoint))
         if isinstance(sink, KafkaTopic) and kept is not None:
-            sink = sink.beside(kept)
+            sink = sink.beside(kept, stage.graph.query)
         if kept is not None:
             require_free(kept)
-        claimed = claim(kept, stage)
+        claimed = claim(kept, [stage])
+        job = JobStage.of([stage])
         aside = _aside(stage, chosen, claimed.run)
         with partitions(self.spark, stage.most_shards):
             packed = self._packed(stage, base, aside, finite=finite)
@@ -120,12 +124,12 @@ class SparkWorkspace:
                 case Path():
                     folder = QueryFolder(sink, stage, claimed, aside=aside)
                     folder.prepare(overwrite=False)
-                    writer = pipeline.answers(stage, *packed).writeStream.foreachBatch(folder.write)
+                    writer = pipeline.answers(job, *packed).writeStream.foreachBatch(folder.write)
                 case _:
                     aside.check()
                     claimed.keep()
                     aside.prepare()
-                    rows = pipeline.rows(stage, *packed).writeStream
+                    rows = pipeline.rows(job, *packed).writeStream
                     writer = rows.format(sink) if isinstance(sink, str) else rows.foreachBatch(sink)
             writer = writer.queryName(stage.graph.query).options(**(sink_options or {}))
             if checkpoint is not None:
@@ -141,7 +145,8 @@ class SparkWorkspace:
         self, stage: Stage, base: Path, aside: Aside, *, finite: bool
     ) -> tuple[list[DataFrame], tuple[int, ...]]:
         """The streams of a stage, packed, with their end if they are finite, and the labels of its shards."""
-        labels = pipeline.labels_for(self.spark, stage)
+        job = JobStage.of([stage])
+        labels = pipeline.labels_for(self.spark, job)
         # A file's columns may be known by their places, so it is read by the whole declaration.
         scans = [node.stream for node in stage.plan.walk() if isinstance(node, StreamScan)]
         scans += [each for each in stage.streams if stage.is_changes(each.name)]
@@ -151,13 +156,13 @@ class SparkWorkspace:
                 remedy="run it with a Session without Spark, or with headgate run",
             )
         packed = [
-            pipeline.packed_frame(stage, stream.name, self.frames[stream.name], labels)
+            pipeline.packed_frame(job, stream.name, self.frames[stream.name], labels)
             if stream.name in self.frames
-            else packed_stream(self.spark, stage, stream, base, labels, aside)
+            else packed_stream(self.spark, job, stream, base, labels, aside)
             for stream in {scan.name: scan for scan in scans}.values()
         ]
         if finite:
-            packed.append(packed_end(self.spark, stage, labels))
+            packed.append(packed_end(self.spark, job, labels))
         return packed, labels
 
 

@@ -20,6 +20,7 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
 from headgate.runtime.spark.failures import close
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
 from headgate.runtime.spark.units import Unit
@@ -102,10 +103,11 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
         ],
         end=True,
     )
-    with partitions(spark, stage.most_shards):
-        labels = pipeline.labels_for(spark, stage)
-        packed = pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, Aside())
-        return pipeline.rows(stage, [packed], labels)
+    job = JobStage.of([stage])
+    with partitions(spark, job.places):
+        labels = pipeline.labels_for(spark, job)
+        packed = pipeline.packed_units(spark, job, log.folder, log.source_options, labels, Aside())
+        return pipeline.rows(job, [packed], labels)
 
 
 def _near(one: str, other: str) -> Any:

@@ -19,22 +19,22 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import pack_end
-from headgate.runtime.stage import Stage
 
 
-def packed_end(spark: SparkSession, stage: Stage, labels: tuple[int, ...]) -> DataFrame:
+def packed_end(spark: SparkSession, job: JobStage, labels: tuple[int, ...]) -> DataFrame:
     """The message that all streams have ended, packed, which also makes one micro-batch of all that there is."""
     one = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=1, numPartitions=1).load()
     undivided = spark.readStream.format("rate").options(rowsPerSecond=1, numPartitions=1).load()
     ends = one.select("value").union(undivided.where("false").select("value"))
-    return ends.mapInArrow(_ending(stage, labels), TO_SHARD_DDL)
+    return ends.mapInArrow(_ending(job, labels), TO_SHARD_DDL)
 
 
-def _ending(stage: Stage, labels: tuple[int, ...]) -> Any:
+def _ending(job: JobStage, labels: tuple[int, ...]) -> Any:
     def end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in pack_end(stage, batches):
+        for piece in pack_end(job, batches):
             yield to_shards(piece, labels)
 
     return end

@@ -21,11 +21,11 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line
 from headgate.runtime.spark.frames import require_columns
+from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.sources import connectors
 from headgate.runtime.spark.sources.kafka import Decoder, kafka_frame, require_topics
-from headgate.runtime.stage import Stage
 
 
 def is_file(stream: StreamDef) -> bool:
@@ -39,27 +39,27 @@ def has_end(stream: StreamDef) -> bool:
 
 
 def packed_stream(
-    spark: SparkSession, stage: Stage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
+    spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
 ) -> DataFrame:
     """A declared stream from Spark's source of its format, packed."""
     if stream.source is not None and stream.source.format == "kafka":
-        return _packed_kafka(spark, stage, stream, labels, aside)
-    return pipeline.packed_frame(stage, stream.name, native(spark, stream, base), labels)
+        return _packed_kafka(spark, job, stream, labels, aside)
+    return pipeline.packed_frame(job, stream.name, native(spark, stream, base), labels)
 
 
 def _packed_kafka(
-    spark: SparkSession, stage: Stage, stream: StreamDef, labels: tuple[int, ...], aside: Aside
+    spark: SparkSession, job: JobStage, stream: StreamDef, labels: tuple[int, ...], aside: Aside
 ) -> DataFrame:
     options = read_kafka_options(stream)
     with _known("kafka"):
         messages = kafka_frame(spark, options)
     require_topics(spark, stream.name, options)
-    if stage.clock.future_us is not None:
+    # Messages are read as they are declared; of their rows the job may want less.
+    packer = Packer.of(job, stream.name)
+    if packer.looks_ahead:
         messages = messages.withColumn(NOW, current_timestamp())
     decoder = Decoder(stream, options, aside)
-    # Messages are read as they are declared; of their rows the stage may want less.
-    wanted = next(each for each in stage.streams if each.name == stream.name)
-    return messages.mapInArrow(_decoding(decoder, Packer(stage, wanted), labels), TO_SHARD_DDL)
+    return messages.mapInArrow(_decoding(decoder, packer, labels), TO_SHARD_DDL)
 
 
 def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
