@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +11,10 @@ from pyspark.sql.functions import col, current_timestamp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.partition_keys import shard_partition_keys
 from headgate.runtime.spark.processor import FrameProcessor, RowsProcessor, ShardProcessor
-from headgate.runtime.spark.units import read_units
 from headgate.runtime.stage import Stage
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -30,19 +27,6 @@ def packed_frame(stage: Stage, name: str, rows: DataFrame, labels: tuple[int, ..
     if stage.clock.future_us is not None:
         chosen = chosen.withColumn(NOW, current_timestamp())
     return chosen.mapInArrow(_packing(Packer(stage, stream), labels), TO_SHARD_DDL)
-
-
-def packed_units(
-    spark: SparkSession,
-    stage: Stage,
-    folder: Path,
-    options: Mapping[str, str],
-    labels: tuple[int, ...],
-    aside: Aside,
-) -> DataFrame:
-    """Streams read from files by the reading lists in a folder, packed."""
-    lists = spark.readStream.format("text").options(**options).load(str(folder))
-    return lists.mapInArrow(_reading(stage, labels, aside), TO_SHARD_DDL)
 
 
 def answers(stage: Stage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
@@ -119,14 +103,6 @@ def _packing(packer: Packer, labels: tuple[int, ...]) -> Any:
             yield to_shards(piece, labels)
 
     return pack
-
-
-def _reading(stage: Stage, labels: tuple[int, ...], aside: Aside) -> Any:
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in read_units(stage, batches, aside):
-            yield to_shards(piece, labels)
-
-    return read
 
 
 def _unpacking(schema: pa.Schema) -> Any:

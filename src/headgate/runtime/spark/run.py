@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -18,7 +18,6 @@ from headgate.model.errors import HeadgateError, InputError, SetupError, Unsuppo
 from headgate.physical.program import CompiledQuery, Program
 from headgate.physical.stages import cut, ways
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.disk import disk_full, is_full
 from headgate.runtime.lateness import require_few
 from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
@@ -37,9 +36,9 @@ from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_err
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.listener import listening
-from headgate.runtime.spark.reading_lists import UnitLog
+from headgate.runtime.spark.sources.file_planner import FilePlanner
+from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
-from headgate.runtime.spark.units import batches_of, units_of
 from headgate.runtime.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.staging import Staging, staging
 
@@ -158,11 +157,10 @@ def run_to_folder(
                 _require_end(stream)
             only_files = len(run.files) == len(run.stage.streams)
             drain = only_files if options.drain is None else options.drain
-            run.read_on(options, end=drain and only_files)
-            run.through(spark)
+            run.through(spark, ends=drain and only_files)
             if drain and not only_files:
-                run.log.add([], end=True)
-                run.through(spark)
+                run.planner = replace(run.planner, discovers=False)
+                run.through(spark, ends=True)
             metrics[run.stage.graph.query] = found = run.folder.finish()
             require_few(found, options.max_late, ended=True)
         _publish(runs, staged)
@@ -182,14 +180,10 @@ def follow(
     """Runs queries side by side over their files and those that come, until `is_over` or one of them fails."""
     with _runs(spark, program, base, options, place) as (runs, staged), ExitStack() as stack:
         for run in runs:
-            run.read_on(options, end=False, moving=True)
+            run.planner = replace(run.planner, moving=True)
             stack.push(run.ended)
             run.start(spark, {"processingTime": "0 seconds"})
         while not is_over():
-            for run in runs:
-                # What comes while two micro-batches wait makes one larger micro-batch afterwards.
-                if run.listed - run.folder.written < 2:
-                    run.read_on(options, end=False, moving=True)
             for run in runs:
                 run.see_to_it(spark)
             sleep(every_s)
@@ -205,16 +199,14 @@ def _rejected(metrics: Mapping[str, Mapping[str, Any]]) -> int:
 
 @dataclass
 class _Run:
-    """One query of a run: its stage, its reading lists and its folder."""
+    """One query of a run: its stage, its files and its folder."""
 
     stage: Stage
     base: Path
     checkpoint: Path
-    log: UnitLog
+    planner: FilePlanner
     folder: QueryFolder
     sink: Sink | None = None
-    listed: int = 0
-    """Micro-batches in lists of this process."""
     handle: Any = None
     """Spark's, once it is started."""
     trigger: Mapping[str, Any] = field(default_factory=dict)
@@ -226,32 +218,9 @@ class _Run:
         """The streams that are read from files."""
         return [each for each in self.stage.streams if is_file(each)]
 
-    def read_on(self, options: SparkOptions, *, end: bool, moving: bool = False) -> None:
-        """Adds files that are in no list yet to the reading lists; `moving`: files come and go meanwhile."""
-        try:
-            self._read_on(options, end=end, moving=moving)
-        except OSError as error:
-            if not is_full(error):
-                raise
-            raise disk_full(self.checkpoint) from error
-
-    def _read_on(self, options: SparkOptions, *, end: bool, moving: bool) -> None:
-        known = self.log.known()
-        units = {
-            each.name: units_of(each, self.base, options.batch_rows, known, moving=moving)
-            for each in self.files
-        }
-        batches = batches_of(units, options.batch_rows)
-        # What reads no stream has nothing to wait for.
-        end = end or not self.stage.streams
-        # An end is due once after the last file, also if that file was read by a run that did not end.
-        if batches or (end and (self.log.open or not (self.stage.streams or self.log.begun))):
-            self.log.add(batches, end=end)
-            self.listed += len(batches)
-        self.log.gather()
-
-    def through(self, spark: SparkSession) -> None:
-        """Runs over all that there is to read."""
+    def through(self, spark: SparkSession, *, ends: bool) -> None:
+        """Runs over all that there is to read, and with `ends` to the end of all streams."""
+        self.planner = replace(self.planner, ends=ends)
         self.start(spark, {"availableNow": True})
         while self._goes_on(spark):
             pass
@@ -297,7 +266,14 @@ class _Run:
     def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> None:
         self.trigger = trigger
         self.handle = start_query(
-            spark, self.stage, self.log, self.checkpoint, self.folder, trigger, base=self.base, sink=self.sink
+            spark,
+            self.stage,
+            self.planner,
+            self.checkpoint,
+            self.folder,
+            trigger,
+            base=self.base,
+            sink=self.sink,
         )
 
 
@@ -350,11 +326,17 @@ def _runs(
             progress = listener.of(query_name(stage))
             folder = QueryFolder(output, stage, claimed, on_batch, aside, progress)
             folder.check(overwrite=place.overwrite)
-            files = [each for each in stage.streams if is_file(each)]
-            log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
+            planner = FilePlanner(
+                log_folder(checkpoint),
+                tuple(each for each in stage.streams if is_file(each)),
+                base.absolute(),
+                options.batch_rows,
+                tasks,
+                has_streams=bool(stage.streams),
+            )
             sink = None if place.to is None else sink_at(place.to, stage.graph.query)
             sink = sink.beside(kept) if isinstance(sink, KafkaTopic) else sink
-            runs.append(_Run(stage, base, checkpoint, log, folder, sink, max_late=options.max_late))
+            runs.append(_Run(stage, base, checkpoint, planner, folder, sink, max_late=options.max_late))
         for run in runs:
             run.folder.take()
         yield runs, staged
@@ -368,10 +350,15 @@ def _publish(runs: Sequence[_Run], staged: Staging | None) -> None:
         staged.publish()
 
 
+def log_folder(checkpoint: Path) -> Path:
+    """Where the log of the files that a run has read is kept."""
+    return checkpoint.absolute() / "headgate" / "files"
+
+
 def start_query(
     spark: SparkSession,
     stage: Stage,
-    log: UnitLog,
+    planner: FilePlanner,
     checkpoint: Path,
     folder: QueryFolder,
     trigger: Mapping[str, Any] | None = None,
@@ -379,11 +366,13 @@ def start_query(
     base: Path = Path(),
     sink: Sink | None = None,
 ) -> Any:
-    """Starts a query over all that its reading lists name, and its other sources; Spark's handle of it."""
-    log.folder.mkdir(parents=True, exist_ok=True)
+    """Starts a query over its files and its other sources; Spark's handle of it."""
+    from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415 - needs PySpark 4.2
+
     with partitions(spark, stage.most_shards):
         labels = pipeline.labels_for(spark, stage)
-        packed = [pipeline.packed_units(spark, stage, log.folder, log.source_options, labels, folder.aside)]
+        reader = SplitReader.of(stage, planner.streams, labels, folder.aside)
+        packed = [packed_files(spark, planner, reader)]
         packed += [
             packed_stream(spark, stage, each, base, labels, folder.aside)
             for each in stage.streams
