@@ -22,9 +22,9 @@ from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.reading_lists import UnitLog
-from headgate.runtime.spark.run import start_job, wait
-from headgate.runtime.spark.units import Unit
+from headgate.runtime.spark.run import log_folder, start_job, wait
+from headgate.runtime.spark.sources.file_planner import FilePlanner
+from headgate.runtime.spark.sources.splits import FileSplit
 from headgate.runtime.stage import Stage
 
 
@@ -44,11 +44,12 @@ def output_on_spark(
     stage = replace(stage, streams=tuple(replace(each, source=source) for each in stage.streams))
     whole = arriving(stage, arrivals, tables)
     batches = [list(_written(folder, number, stage, arrival)) for number, arrival in enumerate(whole)]
-    log = UnitLog(folder / "checkpoint" / "headgate" / "units", stage.streams, 2)
-    log.add([each for each in batches if each], end=True)
+    logged = log_folder(folder / "checkpoint")
+    planner = FilePlanner(logged, stage.streams, folder, 1_000_000, 2, discovers=False)
+    planner.log.add([each for each in batches if each], end=True)
     output = QueryFolder(folder / "out", stage, claim(None, [stage]))
     output.prepare(overwrite=False)
-    wait(start_job(spark, JobStage.of([stage]), log, folder / "checkpoint", [output], output.aside))
+    wait(start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output], output.aside))
     return read_changes(output.folder), output.finish()
 
 
@@ -67,12 +68,12 @@ def read_changes(folder: Path) -> list[Change]:
     return sorted(changes, key=change_key)
 
 
-def _written(folder: Path, number: int, stage: Stage, arrival: Mapping[str, pa.Table]) -> list[Unit]:
-    units = []
+def _written(folder: Path, number: int, stage: Stage, arrival: Mapping[str, pa.Table]) -> list[FileSplit]:
+    splits = []
     for stream in stage.streams:
         rows = arrival.get(stream.name)
         if rows is not None and rows.num_rows:
             file = folder / f"{stream.name}-{number}.parquet"
             pq.write_table(rows, file)
-            units.append(Unit(stream.name, Slice(file), rows.num_rows))
-    return units
+            splits.append(FileSplit(stream.name, Slice(file), rows.num_rows))
+    return splits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -21,11 +22,23 @@ _SUFFIX = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz
 _PROBE = 10
 
 
-class ByteStream:
-    """An open file; what it is compressed with is told by its first bytes, and must agree with its name."""
+@dataclass(frozen=True)
+class Span:
+    """Bytes of a file that is not compressed, from `start` up to `end`, or to the end of the file without one."""
 
-    def __init__(self, file: Path) -> None:
+    start: int
+    end: int | None = None
+
+
+class ByteStream:
+    """An open file, or a span of it.
+
+    What it is compressed with is told by its first bytes, and must agree with its name.
+    """
+
+    def __init__(self, file: Path, span: Span | None = None) -> None:
         self._file = file
+        self._end = None if span is None else span.end
         try:
             self._raw = pa.OSFile(str(file), "rb")
             codec = _codec(self._raw.read(_PROBE))
@@ -36,11 +49,24 @@ class ByteStream:
                     f"{file} is named as {named} but is not compressed so", remedy="rename the file"
                 )
             self._stream = self._raw if codec is None else pa.CompressedInputStream(self._raw, codec)
+            if span is not None:
+                self._to(span, codec)
         except (OSError, pa.ArrowException) as error:
             raise unreadable(file, error) from error
 
+    def _to(self, span: Span, codec: str | None) -> None:
+        needed = span.start if span.end is None else span.end
+        if codec is not None or self._raw.size() < needed:
+            raise InputError(
+                f"{self._file} has changed while it was read in parts",
+                remedy="write files under a hidden name, and rename them when they are complete",
+            )
+        self._raw.seek(span.start)
+
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size`; none at the end."""
+        if self._end is not None:
+            size = min(size, self._end - self.position)
         try:
             data: bytes = self._stream.read(size)
         except (OSError, pa.ArrowException) as error:
@@ -68,6 +94,12 @@ def unreadable(file: Path, error: Exception) -> InputError:
     return InputError(
         f"cannot read {file}: {reason}", remedy="check that the file is complete and may be read"
     )
+
+
+def is_compressed(file: Path) -> bool:
+    """Whether a file has to be read from its beginning; OSError if it cannot be read."""
+    with file.open("rb") as opened:
+        return file.suffix.lower() in _SUFFIX or _codec(opened.read(_PROBE)) is not None
 
 
 def _codec(first: bytes) -> str | None:

@@ -18,6 +18,7 @@ from headgate.model.errors import DataError, UnsupportedError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import is_nested, spark_name
+from headgate.runtime.sources.bytestream import Span
 from headgate.runtime.sources.literals import TextForms
 from headgate.runtime.sources.options import CsvDialect
 from headgate.runtime.sources.piece import Piece, RowPlace
@@ -33,6 +34,8 @@ class CsvFormat:
     columns: tuple[Column, ...]
     dialect: CsvDialect
     forms: TextForms
+    span: Span | None = None
+    """The part of each file that is read."""
 
     def __post_init__(self) -> None:
         for column in self.columns:
@@ -43,7 +46,12 @@ class CsvFormat:
                 )
 
     def pieces(self, file: Path, rows: int, *, stops: bool) -> Iterator[Piece]:
-        return text_pieces(file, _CsvFile(self.columns, self.dialect, len(self.columns), ()), stops=stops)
+        return text_pieces(file, self.text, stops=stops, span=self.span)
+
+    @property
+    def text(self) -> _CsvFile:
+        """How files are taken apart, before one is looked at."""
+        return _CsvFile(self.columns, self.dialect, len(self.columns), ())
 
     def finish(self, name: str) -> None:
         """Every file has been compared with the declaration on its own."""

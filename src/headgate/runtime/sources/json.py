@@ -18,16 +18,16 @@ from headgate.model import types
 from headgate.model.errors import DataError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
+from headgate.runtime.sources.bytestream import ByteStream, Span
 from headgate.runtime.sources.jsondiagnosis import diagnosis
 from headgate.runtime.sources.jsonmaps import has_map, maps_as_entries
 from headgate.runtime.sources.literals import TextForms, wide_decimal
 from headgate.runtime.sources.piece import Piece, RowPlace
 from headgate.runtime.sources.records import Records, lines
 from headgate.runtime.sources.rejects import Origin
-from headgate.runtime.sources.textfile import Flaw, block_piece, text_pieces
+from headgate.runtime.sources.textfile import BLOCK, HEAD, Flaw, block_piece, text_pieces
 from headgate.runtime.sources.utf8 import texts
 
-_SAMPLE = 1 << 16
 _TRIED_AT_ONCE = 1_024
 _KEY = re.compile(rb'"([^"\\]{1,200})"\s*:')
 _ROW = re.compile(r"in row (\d+)")
@@ -49,19 +49,26 @@ class JsonFormat:
     columns: tuple[Column, ...]
     forms: TextForms
     keys: KeysState
+    span: Span | None = None
+    """The part of each file that is read."""
 
     @staticmethod
-    def of(columns: tuple[Column, ...], forms: TextForms) -> JsonFormat:
-        return JsonFormat(columns, forms, KeysState({column.name for column in columns}))
+    def of(columns: tuple[Column, ...], forms: TextForms, span: Span | None = None) -> JsonFormat:
+        return JsonFormat(columns, forms, KeysState({column.name for column in columns}), span)
 
     def pieces(self, file: Path, rows: int, *, stops: bool) -> Iterator[Piece]:
-        names = tuple(column.name for column in self.columns)
-        return text_pieces(file, _JsonFile(self.columns, names, self.keys), stops=stops)
+        yield from text_pieces(file, self.text, stops=stops, span=self.span)
+        if self.span is not None and self.keys.unseen:
+            self.keys.unseen -= _mentioned(file, self.keys.unseen)
 
     def piece(self, data: bytes, *, stops: bool) -> Piece:
         """The rows of a block of whole lines that is not from a file."""
-        names = tuple(column.name for column in self.columns)
-        return block_piece(data, _JsonFile(self.columns, names, self.keys), stops=stops)
+        return block_piece(data, self.text, stops=stops)
+
+    @property
+    def text(self) -> _JsonFile:
+        """How files are taken apart, before one is looked at."""
+        return _JsonFile(self.columns, tuple(column.name for column in self.columns), self.keys)
 
     def finish(self, name: str) -> None:
         for column in self.columns:
@@ -88,7 +95,7 @@ class _JsonFile:
         return False
 
     def begin(self, file: Origin, data: bytes) -> tuple[_JsonFile, int]:
-        found = {key.decode("utf-8", "replace") for key in _KEY.findall(data[:_SAMPLE])}
+        found = {key.decode("utf-8", "replace") for key in _KEY.findall(data[:HEAD])}
         self.keys.known |= found
         return replace(self, names=tuple(_spelling(file, column.name, found) for column in self.columns)), 0
 
@@ -200,6 +207,20 @@ class _JsonFile:
     def _diagnosis(self, data: bytes, records: Records, index: int) -> Flaw | None:
         line = data[records.starts[index] : records.ends[index]]
         return diagnosis(line, dict(zip(self.names, self.columns, strict=True)))
+
+
+def _mentioned(file: Path, names: set[str]) -> set[str]:
+    """Those names that stand in quotes anywhere in a file, of which only a part was read."""
+    pending = {each: re.compile(re.escape(f'"{each}"').encode(), re.IGNORECASE) for each in names}
+    found: set[str] = set()
+    with ByteStream(file) as stream:
+        rest = b""
+        while pending and (chunk := stream.read(BLOCK)):
+            data = rest + chunk
+            found |= {each for each, pattern in pending.items() if pattern.search(data)}
+            pending = {each: pattern for each, pattern in pending.items() if each not in found}
+            rest = data[-max((len(each.encode()) + 2 for each in pending), default=1) :]
+    return found
 
 
 def _spelling(file: Origin, name: str, found: set[str]) -> str:

@@ -12,7 +12,7 @@ from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sources.bytestream import unreadable
+from headgate.runtime.sources.bytestream import Span, unreadable
 from headgate.runtime.sources.csv import CsvFormat
 from headgate.runtime.sources.files import find_files
 from headgate.runtime.sources.fitting import fit
@@ -35,10 +35,11 @@ class ReadState:
 
 @dataclass(frozen=True)
 class Slice:
-    """One file of a source, and for Parquet from which row group up to which."""
+    """One file of a source or a part of it: row groups of Parquet, from one up to another, or a span of text."""
 
     file: Path
     groups: tuple[int, int] | None = None
+    span: Span | None = None
 
 
 class FileSource:
@@ -66,7 +67,7 @@ class FileSource:
         self.total_bytes = sum(_size(file) for file in self.files)
         self._rows_per_chunk = rows_per_chunk
         self._stops = on_bad_row.stops
-        self._format = _format(options, definition.columns, None if only is None else only.groups)
+        self._format = _format(options, definition.columns, only)
         self._rejects = rejects or RejectState(on_bad_row, definition.name)
         self._state = ReadState()
 
@@ -148,14 +149,15 @@ def open_source(
     return FileSource(definition, base, rows_per_chunk=rows_per_chunk, on_bad_row=on_bad_row)
 
 
-def _format(options: FileOptions, columns: tuple[Column, ...], groups: tuple[int, int] | None) -> Format:
+def _format(options: FileOptions, columns: tuple[Column, ...], only: Slice | None) -> Format:
+    groups, span = (None, None) if only is None else (only.groups, only.span)
     match options.format:
         case "parquet":
             return ParquetFormat(columns, groups)
         case "json":
-            return JsonFormat.of(columns, options.forms)
+            return JsonFormat.of(columns, options.forms, span)
         case _:
-            return CsvFormat(columns, options.dialect, options.forms)
+            return CsvFormat(columns, options.dialect, options.forms, span)
 
 
 def _size(file: Path) -> int:

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from headgate.model.errors import DataError
-from headgate.runtime.sources.bytestream import ByteStream
+from headgate.runtime.sources.bytestream import ByteStream, Span
 from headgate.runtime.sources.piece import Piece, RowPlace
 from headgate.runtime.sources.records import Records
 from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, Origin
@@ -27,6 +27,9 @@ BLOCK = 1 << 22
 LONGEST_ROW = 1 << 24
 _LINE_FEED, _RETURN = b"\n\r"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+HEAD = 1 << 16
+"""How much of a file a format looks at to fit itself to it, at most; a first row may be longer."""
 
 TOO_LONG = f"the row is longer than {LONGEST_ROW >> 20} MB"
 _OPEN = "a quote is opened and never closed"
@@ -39,6 +42,9 @@ class Flaw:
     reason: str
     column: str | None = None
     remedy: str | None = None
+
+
+F = TypeVar("F", bound="TextFormat")
 
 
 class TextFormat(Protocol):
@@ -66,32 +72,86 @@ class TextFormat(Protocol):
         """The rows that cannot be parsed, besides those known; with `stops`, one before which all can is enough."""
 
 
-def text_pieces(file: Path, format: TextFormat, *, stops: bool) -> Iterator[Piece]:
-    """The rows of a text file."""
+def text_pieces(file: Path, format: TextFormat, *, stops: bool, span: Span | None = None) -> Iterator[Piece]:
+    """The rows of a text file, or of a span of it that begins and ends between two rows."""
     rows, lines, begun = 0, 0, False
-    with ByteStream(file) as stream:
-        for block in _blocks(stream, format):
+    before = _Before(file, format, 0 if span is None else span.start)
+    if before.size:
+        format, begun = begun_format(file, format), True
+    with ByteStream(file, span) as stream:
+        for block in _blocks(stream, format, marked=not before.size):
             data, used = block.data, 0
             if not begun:
-                if block.flaw is not None and format.has_header:
-                    raise DataError(f"{file}, line 1: {block.flaw.reason}")
-                format, used = format.begin(file, data)
+                format, used = _begin(file, format, block)
                 begun = True
-            source = _Source(file, data[used:], format, rows, lines + _line_breaks(data[:used]))
+            source = _Source(file, data[used:], format, rows, lines + _line_breaks(data[:used]), before)
             if block.flaw is None:
                 piece, height = _piece(source, stream.position, stops=stops)
             else:
-                broken = _bad_row(file, RowPlace(rows + 1, source.line + 1, _text(data)), block.flaw)
+                place = RowPlace(before.rows + rows + 1, before.lines + source.line + 1, _text(data))
+                broken = _bad_row(file, place, block.flaw)
                 piece, height = Piece(format.parse(b"") or (), (broken,), source.place, stream.position), 1
             rows += height
             lines += _line_breaks(data)
             yield piece
 
 
+def begun_format(file: Path, format: F) -> F:
+    """The format fitted to a file by its first rows; DataError where they do not allow that."""
+    with ByteStream(file, Span(0)) as stream:
+        head = stream.read(2 * HEAD).removeprefix(BYTE_ORDER_MARK)
+        whole = format.cut(head, final=False)
+        if whole >= HEAD:
+            return format.begin(file, head[:whole])[0]
+    with ByteStream(file, Span(0)) as stream:
+        first = next(_blocks(stream, format, marked=True), _Block(b""))
+    return _begin(file, format, first)[0]
+
+
+def _begin(file: Path, format: F, block: _Block) -> tuple[F, int]:
+    if block.flaw is not None and format.has_header:
+        raise DataError(f"{file}, line 1: {block.flaw.reason}")
+    return format.begin(file, block.data)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What stands in a file before a span of it; it is counted only if a bad row has to be named."""
+
+    file: Path
+    format: TextFormat
+    size: int
+
+    @property
+    def rows(self) -> int:
+        return self._counts[0]
+
+    @property
+    def lines(self) -> int:
+        return self._counts[1]
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        rows, lines = 0, 0
+        if self.size:
+            format, begun = self.format, False
+            with ByteStream(self.file, Span(0, self.size)) as stream:
+                for block in _blocks(stream, format, marked=True):
+                    used = 0
+                    if not begun:
+                        format, used = _begin(self.file, format, block)
+                        begun = True
+                    rows += 1 if block.flaw else len(format.records(block.data[used:]))
+                    lines += _line_breaks(block.data)
+        return rows, lines
+
+
 def block_piece(data: bytes, format: TextFormat, *, stops: bool) -> Piece:
     """The rows of a block of whole rows that stands alone."""
     format, used = format.begin("", data)
-    piece, _ = _piece(_Source("", data[used:], format, 0, 0), len(data), stops=stops)
+    piece, _ = _piece(
+        _Source("", data[used:], format, 0, 0, _Before(Path(), format, 0)), len(data), stops=stops
+    )
     return piece
 
 
@@ -103,8 +163,9 @@ class _Block:
     flaw: Flaw | None = None
 
 
-def _blocks(stream: ByteStream, format: TextFormat) -> Iterator[_Block]:
-    rest = stream.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
+def _blocks(stream: ByteStream, format: TextFormat, *, marked: bool) -> Iterator[_Block]:
+    """All that a stream has; `marked`: it may begin with a byte order mark."""
+    rest = stream.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK) if marked else b""
     final = False
     while not final:
         chunk = stream.read(BLOCK)
@@ -140,13 +201,14 @@ def _behind_line(stream: ByteStream) -> bytes:
 
 @dataclass(frozen=True)
 class _Source:
-    """A block of whole rows, and how many rows and lines of its file are before it."""
+    """A block of whole rows, and how many rows and lines of its file or span are before it."""
 
     file: Origin
     data: bytes
     format: TextFormat
     row: int
     line: int
+    before: _Before
 
     @cached_property
     def records(self) -> Records:
@@ -163,8 +225,8 @@ class _Source:
 
     def place(self, index: int) -> RowPlace:
         start, end = int(self.records.starts[index]), int(self.records.ends[index])
-        line = self.line + int(np.searchsorted(self._breaks, start)) + 1
-        return RowPlace(self.row + index + 1, line, _text(self.data[start:end]))
+        line = self.before.lines + self.line + int(np.searchsorted(self._breaks, start)) + 1
+        return RowPlace(self.before.rows + self.row + index + 1, line, _text(self.data[start:end]))
 
     def bad_row(self, index: int, flaw: Flaw) -> BadRow:
         return _bad_row(self.file, self.place(index), flaw)
@@ -185,7 +247,8 @@ def _piece(source: _Source, position: int, *, stops: bool) -> tuple[Piece, int]:
     kept = np.delete(np.arange(end), [index for index in flawed if index < end])
     columns = format.parse(_without(data, records, flawed, end))
     if columns is None or len(columns[0]) != kept.size:
-        first, last = source.row + 1, source.row + len(records)
+        first = source.before.rows + source.row + 1
+        last = first + len(records) - 1
         raise DataError(f"{source.file}: rows {first} to {last} cannot be told apart")
     broken = tuple(source.bad_row(index, flaws[index]) for index in flawed)
     return Piece(columns, broken, lambda index: source.place(int(kept[index])), position), len(records)

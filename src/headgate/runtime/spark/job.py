@@ -15,7 +15,7 @@ of the job have their answers passed on by the later ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headgate.plan.catalog import StreamDef
@@ -71,6 +71,13 @@ class JobStage:
             )
         assert onward is not None
         return onward
+
+    def for_packing(self) -> JobStage:
+        """The same as packing needs it: without tables, and without the stages after it."""
+        stages = tuple(
+            None if stage is None else replace(stage, tables={}, onward=None) for stage in self.stages
+        )
+        return replace(self, stages=stages, onward=None)
 
     @property
     def chain(self) -> tuple[JobStage, ...]:

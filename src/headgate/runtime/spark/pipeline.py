@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +11,11 @@ from pyspark.sql.functions import col, current_timestamp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.partition_keys import shard_partition_keys
 from headgate.runtime.spark.processor import FrameProcessor, RowsProcessor, ShardProcessor
-from headgate.runtime.spark.units import read_units
 from headgate.runtime.stage import Stage
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -31,19 +28,6 @@ def packed_frame(job: JobStage, name: str, rows: DataFrame, labels: tuple[int, .
     if packer.looks_ahead:
         chosen = chosen.withColumn(NOW, current_timestamp())
     return chosen.mapInArrow(_packing(packer, labels), TO_SHARD_DDL)
-
-
-def packed_units(
-    spark: SparkSession,
-    job: JobStage,
-    folder: Path,
-    options: Mapping[str, str],
-    labels: tuple[int, ...],
-    aside: Aside,
-) -> DataFrame:
-    """Streams read from files by the reading lists in a folder, packed."""
-    lists = spark.readStream.format("text").options(**options).load(str(folder))
-    return lists.mapInArrow(_reading(job, labels, aside), TO_SHARD_DDL)
 
 
 def answers(job: JobStage, packed: list[DataFrame], labels: tuple[int, ...]) -> DataFrame:
@@ -118,14 +102,6 @@ def _packing(packer: Packer, labels: tuple[int, ...]) -> Any:
             yield to_shards(piece, labels)
 
     return pack
-
-
-def _reading(job: JobStage, labels: tuple[int, ...], aside: Aside) -> Any:
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in read_units(job, batches, aside):
-            yield to_shards(piece, labels)
-
-    return read
 
 
 def _unpacking(schema: pa.Schema) -> Any:

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -18,7 +18,6 @@ from headgate.model.errors import HeadgateError, InputError, SetupError, Unsuppo
 from headgate.physical.program import CompiledQuery, Program
 from headgate.physical.stages import cut, ways
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.disk import disk_full, is_full
 from headgate.runtime.lateness import require_few
 from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
@@ -38,9 +37,9 @@ from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder, prepare
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.listener import SparkProgress, listening
-from headgate.runtime.spark.reading_lists import UnitLog
+from headgate.runtime.spark.sources.file_planner import FilePlanner
+from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
-from headgate.runtime.spark.units import batches_of, units_of
 from headgate.runtime.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.staging import Staging, staging
 
@@ -155,11 +154,10 @@ def run_to_folder(
             _require_end(stream)
         only_files = len(run.files) == len(run.job.streams)
         drains = any(run.job.drains)
-        run.read_on(options, end=drains and only_files)
-        run.through(spark)
+        run.through(spark, ends=drains and only_files)
         if drains and not only_files:
-            run.log.add([], end=True)
-            run.through(spark)
+            run.planner = replace(run.planner, discovers=False)
+            run.through(spark, ends=True)
         return run.finish(options, ended=True)
 
 
@@ -175,13 +173,10 @@ def follow(
 ) -> RunSummary:
     """Runs queries, as one job, over their files and those that come, until `is_over` or the job fails."""
     with _job(spark, program, base, options, place, follows=True) as run, ExitStack() as stack:
-        run.read_on(options, end=any(run.job.drains) and not run.log.begun, moving=True)
+        run.planner = replace(run.planner, moving=True)
         stack.push(run.ended)
         run.start(spark, {"processingTime": "0 seconds"})
         while not is_over():
-            # What comes while two micro-batches wait makes one larger micro-batch afterwards.
-            if run.listed - run.folders[0].written < 2:
-                run.read_on(options, end=False, moving=True)
             run.check_alive(spark)
             sleep(every_s)
         stack.close()
@@ -190,19 +185,17 @@ def follow(
 
 @dataclass
 class _JobRun:
-    """A job: its queries' stages, its reading lists, its checkpoint and the folders of its queries."""
+    """A job: its queries' stages, what it reads from files, its checkpoint and the folders of its queries."""
 
     job: JobStage
     base: Path
     checkpoint: Path
-    log: UnitLog
+    planner: FilePlanner
     folders: Sequence[QueryFolder]
     aside: Aside
     sinks: Sequence[Sink] | None = None
     staged: Staging | None = None
     progress: SparkProgress | None = None
-    listed: int = 0
-    """Micro-batches in lists of this process."""
     handle: Any = None
     """Spark's, once it is started."""
     trigger: Mapping[str, Any] = field(default_factory=dict)
@@ -214,32 +207,9 @@ class _JobRun:
         """The streams that are read from files."""
         return [each for each in self.job.streams if is_file(each)]
 
-    def read_on(self, options: SparkOptions, *, end: bool, moving: bool = False) -> None:
-        """Adds files that are in no list yet to the reading lists; `moving`: files come and go meanwhile."""
-        try:
-            self._read_on(options, end=end, moving=moving)
-        except OSError as error:
-            if not is_full(error):
-                raise
-            raise disk_full(self.checkpoint) from error
-
-    def _read_on(self, options: SparkOptions, *, end: bool, moving: bool) -> None:
-        known = self.log.known()
-        units = {
-            each.name: units_of(each, self.base, options.batch_rows, known, moving=moving)
-            for each in self.files
-        }
-        batches = batches_of(units, options.batch_rows)
-        # What reads no stream has nothing to wait for.
-        end = end or not self.job.streams
-        # An end is due once after the last file, also if that file was read by a run that did not end.
-        if batches or (end and (self.log.open or not (self.job.streams or self.log.begun))):
-            self.log.add(batches, end=end)
-            self.listed += len(batches)
-        self.log.gather()
-
-    def through(self, spark: SparkSession) -> None:
-        """Runs over all that there is to read."""
+    def through(self, spark: SparkSession, *, ends: bool) -> None:
+        """Runs over all that there is to read, and with `ends` to the end of all streams."""
+        self.planner = replace(self.planner, ends=ends)
         self.start(spark, {"availableNow": True})
         while self._goes_on(spark):
             pass
@@ -301,7 +271,7 @@ class _JobRun:
         self.handle = start_job(
             spark,
             self.job,
-            self.log,
+            self.planner,
             self.checkpoint,
             self.folders,
             self.aside,
@@ -362,12 +332,18 @@ def _job(
         sinks = None
         if place.to is not None:
             sinks = [_sink(place.to, stage.graph.query, kept) for stage in stages]
-        files = [each for each in job.streams if is_file(each)]
-        log = UnitLog(checkpoint / "headgate" / "units", files, tasks)
+        planner = FilePlanner(
+            log_folder(checkpoint),
+            tuple(each for each in job.streams if is_file(each)),
+            base.absolute(),
+            options.batch_rows,
+            tasks,
+            at_once=not all(stage.streams for stage in stages),
+        )
         prepare(folders, overwrite=place.overwrite)
         whole = Aside(options.rejects, frozenset[str]().union(*map(_inputs, stages)), claimed.run)
         yield _JobRun(
-            job, base, checkpoint, log, folders, whole, sinks, staged, progress, max_late=options.max_late
+            job, base, checkpoint, planner, folders, whole, sinks, staged, progress, max_late=options.max_late
         )
 
 
@@ -391,10 +367,15 @@ def _sink(address: str, query: str, checkpoint: Folder) -> Sink:
     return sink.beside(checkpoint, query) if isinstance(sink, KafkaTopic) else sink
 
 
+def log_folder(checkpoint: Path) -> Path:
+    """Where the log of the files that a run has read is kept."""
+    return checkpoint.absolute() / "headgate" / "files"
+
+
 def start_job(
     spark: SparkSession,
     job: JobStage,
-    log: UnitLog,
+    planner: FilePlanner,
     checkpoint: Path,
     folders: Sequence[QueryFolder],
     aside: Aside,
@@ -403,11 +384,12 @@ def start_job(
     base: Path = Path(),
     sinks: Sequence[Sink] | None = None,
 ) -> Any:
-    """Starts a job over all that its reading lists name, and its other sources; Spark's handle of it."""
-    log.folder.mkdir(parents=True, exist_ok=True)
+    """Starts a job over its files and its other sources; Spark's handle of it."""
+    from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415 - needs PySpark 4.2
+
     with partitions(spark, job.places):
         labels = pipeline.labels_for(spark, job)
-        packed = [pipeline.packed_units(spark, job, log.folder, log.source_options, labels, aside)]
+        packed = [packed_files(spark, planner, SplitReader.of(job, planner.streams, labels, aside))]
         packed += [
             packed_stream(spark, job, each, base, labels, aside) for each in job.streams if not is_file(each)
         ]

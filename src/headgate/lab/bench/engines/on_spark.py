@@ -21,9 +21,11 @@ from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
 from headgate.runtime.spark.failures import close
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.reading_lists import UnitLog
-from headgate.runtime.spark.run import SparkOptions, make_stage, partitions
-from headgate.runtime.spark.units import Unit
+from headgate.runtime.spark.run import SparkOptions, log_folder, make_stage, partitions
+from headgate.runtime.spark.sources.file_planner import FilePlanner
+from headgate.runtime.spark.sources.file_source import packed_files
+from headgate.runtime.spark.sources.split_reader import SplitReader
+from headgate.runtime.spark.sources.splits import FileSplit
 from headgate.session import Session
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -93,12 +95,12 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     (query,) = session.compile(["answer"])
     cores = int(spark.sparkContext.defaultParallelism)
     stage = make_stage(query, SparkOptions(), shards=cores, tables={}, base=folder, narrow=True)
-    log = UnitLog(checkpoint / "headgate" / "units", stage.streams, cores)
+    planner = FilePlanner(log_folder(checkpoint), stage.streams, folder, 1, cores, discovers=False)
     files = [sorted((folder / stream.name).iterdir()) for stream in stage.streams]
     names = [stream.name for stream in stage.streams]
-    log.add(
+    planner.log.add(
         [
-            [Unit(name, Slice(file), 1.0) for name, file in zip(names, batch, strict=True)]
+            [FileSplit(name, Slice(file), 1.0) for name, file in zip(names, batch, strict=True)]
             for batch in zip(*files, strict=True)
         ],
         end=True,
@@ -106,7 +108,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     job = JobStage.of([stage])
     with partitions(spark, job.places):
         labels = pipeline.labels_for(spark, job)
-        packed = pipeline.packed_units(spark, job, log.folder, log.source_options, labels, Aside())
+        packed = packed_files(spark, planner, SplitReader.of(job, stage.streams, labels, Aside()))
         return pipeline.rows(job, [packed], labels)
 
 
