@@ -47,7 +47,7 @@ class Answer:
     def __init__(self, folder: QueryFolder, rows: Sequence[int], late: Sequence[int] = ()) -> None:
         times = pl.Series([NOON] * len(rows), dtype=pl.Datetime("us", "UTC"))
         table = pl.DataFrame({"k": pl.Series(rows, dtype=pl.Int32), "_time": times})
-        blobs = [("rows", encode_table(as_declared(table, folder._schemas()["rows"])))] if rows else []
+        blobs = [("rows", encode_table(as_declared(table, folder.schemas["rows"])))] if rows else []
         if late:
             stream = folder.stage.streams[0]
             frame = frame_of(pl.DataFrame({"ts": [NOON] * len(late), "k": late}), stream.columns)

@@ -19,7 +19,7 @@ def owner_of(folder: Path) -> str | None:
 
 def is_bare(folder: Path) -> bool:
     """Whether there is nothing in a folder but what a killed run left of a mark."""
-    return all(each.name.startswith(f"{MARK}.") for each in folder.iterdir())
+    return all(each.name.startswith((f"{MARK}.", f".{MARK}.")) for each in folder.iterdir())
 
 
 def mark(folder: Path, run: str) -> None:

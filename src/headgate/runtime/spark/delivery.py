@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame
 from headgate.runtime.sinks.address import Sink
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.folder import QueryFolder, write_batch
+from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.remote_folder import RemoteFolder, write_remote
 
 
 def delivery(
-    folders: Sequence[QueryFolder], sinks: Sequence[Sink] | None = None
+    outputs: Sequence[QueryOutput], sinks: Sequence[Sink] | None = None
 ) -> Callable[[DataFrame, int], None]:
     """What takes the answers of a job's shards to a micro-batch; without sinks, rows go to the folders too.
 
@@ -21,16 +23,20 @@ def delivery(
     """
 
     def write(answer: DataFrame, batch: int) -> None:
-        write_batch(folders, answer, batch)
+        # All outputs of a job are of one kind.
+        if all(isinstance(each, RemoteFolder) for each in outputs):
+            write_remote([each for each in outputs if isinstance(each, RemoteFolder)], answer, batch)
+        else:
+            write_batch([each for each in outputs if isinstance(each, QueryFolder)], answer, batch)
 
     def deliver(answer: DataFrame, batch: int) -> None:
         assert sinks is not None
         # The kernels run once; sinks and folders all read what they said.
         kept = answer.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            for query, (sink, folder) in enumerate(zip(sinks, folders, strict=True)):
-                sink(pipeline.unpacked(folder.stage, kept, query), batch)
-            write_batch(folders, kept.where("kind <> 'rows'"), batch)
+            for query, (sink, output) in enumerate(zip(sinks, outputs, strict=True)):
+                sink(pipeline.unpacked(output.stage, kept, query), batch)
+            write(kept.where("kind <> 'rows'"), batch)
         finally:
             kept.unpersist()
 

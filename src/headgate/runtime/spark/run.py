@@ -34,9 +34,10 @@ from headgate.runtime.spark.cluster import cores
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_errors
 from headgate.runtime.spark.filesystem import Folder
-from headgate.runtime.spark.folder import QueryFolder, prepare
+from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.listener import SparkProgress, listening
+from headgate.runtime.spark.query_output import QueryOutput, prepare
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
@@ -191,7 +192,7 @@ class _JobRun:
     base: Path
     checkpoint: Path
     planner: FilePlanner
-    folders: Sequence[QueryFolder]
+    folders: Sequence[QueryOutput]
     aside: Aside
     sinks: Sequence[Sink] | None = None
     staged: Staging | None = None
@@ -377,7 +378,7 @@ def start_job(
     job: JobStage,
     planner: FilePlanner,
     checkpoint: Path,
-    folders: Sequence[QueryFolder],
+    folders: Sequence[QueryOutput],
     aside: Aside,
     trigger: Mapping[str, Any] | None = None,
     *,

@@ -1,0 +1,115 @@
+"""The output of a run at an address that only Spark's file systems know (s3a, hdfs, abfss, viewfs).
+
+```
+ADDRESS/<query>/batch=3/part-….parquet          rows of micro-batch 3, written by Spark's tasks
+ADDRESS/_late/<stream>/query=<query>/batch=3/…  late rows, likewise
+```
+
+Nothing is renamed by us: a store cannot do that. Spark writes a micro-batch into a folder of its own, in place of
+what an earlier attempt left there. Whoever reads the query's folder finds every row once, and `batch` as a column.
+A reader who comes in the middle of a micro-batch may see a part of it; the notes (`query_output`) say which are
+complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, when
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.runtime.output import LATE, as_declared, escaped_name, safe_name
+from headgate.runtime.spark import pipeline
+from headgate.runtime.spark.codec import decode
+from headgate.runtime.spark.filesystem import Folder
+from headgate.runtime.spark.query_output import QueryOutput
+
+
+class RemoteFolder(QueryOutput):
+    """Where one query's output goes, and what has come so far."""
+
+    def __init__(self, spark: SparkSession, address: str, *rest: Any, **named: Any) -> None:
+        super().__init__(*rest, **named)
+        self.spark, self.root = spark, Folder(spark, address.rstrip("/"))
+        self.query = safe_name(self.stage.graph.query)
+        self.late = {each.name: self.root / LATE / escaped_name(each.name) for each in self.stage.streams}
+
+    @property
+    def files(self) -> Folder:
+        return self.root / self.query
+
+    def has_results(self) -> str | None:
+        late = (each / self._late_name for each in self.late.values())
+        found = next((each for each in (*late, self.files) if each.names()), None)
+        return None if found is None else str(found)
+
+    @property
+    def _late_name(self) -> str:
+        return f"query={self.query}"
+
+    def clear(self) -> None:
+        with self.writable():
+            for folder in self.late.values():
+                folder.delete(self._late_name)
+            self.root.delete(self.query)
+
+    def has_rows(self) -> bool:
+        return any(name.startswith("batch=") for name in self.files.names())
+
+    def write_nothing(self) -> None:
+        schema = from_arrow_schema(self.schemas["rows"])
+        self.spark.createDataFrame([], schema).write.mode("overwrite").parquet(_batch(self.files, 0))
+
+    def put(self, kept: DataFrame, query: int, batch: int, rows: Counter[tuple[str, str]]) -> None:
+        """Has Spark write a query's rows and late rows of a micro-batch, as many as there are of each kind."""
+        for (kind, name), count in rows.items():
+            if kind == "rows" and count:
+                answer = pipeline.unpacked(self.stage, kept, query)
+                answer.write.mode("overwrite").parquet(_batch(self.files, batch))
+            elif kind == "late" and count and name in self.late:
+                schema = self.schemas[f"late/{name}"]
+                mine = kept.where((col("query") == query) & (col("kind") == "late") & (col("name") == name))
+                late = mine.select("blob").mapInArrow(_late_rows(schema), from_arrow_schema(schema))
+                late.write.mode("overwrite").parquet(_batch(self.late[name] / self._late_name, batch))
+
+
+def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int) -> None:
+    """Puts a micro-batch's answers of all queries of a job in place, once; their kernels run once."""
+    for output in outputs:
+        if not output.is_mine:
+            raise output.foreign()
+    kept = answer.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        said = when(col("kind") == "metrics", col("blob")).alias("metrics")
+        parts = kept.select("query", "kind", "name", "rows", said).collect()
+        for query, output in enumerate(outputs):
+            if output.is_done(batch):
+                continue
+            mine = [row for row in parts if row.query == query]
+            rows: Counter[tuple[str, str]] = Counter()
+            for row in mine:
+                rows[row.kind, row.name] += row.rows
+            output.put(kept, query, batch, rows)
+            reports = [json.loads(bytes(row.metrics)) for row in mine if row.kind == "metrics"]
+            output.note(batch, sum(row.rows for row in mine if row.kind == "rows"), reports)
+    finally:
+        kept.unpersist()
+
+
+def _batch(folder: Folder, batch: int) -> str:
+    return f"{folder}/batch={batch}"
+
+
+def _late_rows(schema: pa.Schema) -> Any:
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for blob in batch.column(0):
+                yield from as_declared(decode(blob.as_py()), schema).to_batches()
+
+    return unpack
