@@ -72,9 +72,7 @@ class TextFormat(Protocol):
         """The rows that cannot be parsed, besides those known; with `stops`, one before which all can is enough."""
 
 
-def text_pieces(
-    file: Path, format: TextFormat, *, stops: bool, span: Span | None = None
-) -> Iterator[Piece]:
+def text_pieces(file: Path, format: TextFormat, *, stops: bool, span: Span | None = None) -> Iterator[Piece]:
     """The rows of a text file, or of a span of it that begins and ends between two rows."""
     rows, lines, begun = 0, 0, False
     before = _Before(file, format, 0 if span is None else span.start)

@@ -52,7 +52,7 @@ class FilePlanner:
         return FileLog(self.folder, [each.name for each in self.streams], self.tasks)
 
     def plan(self, *, ends: bool = False) -> None:
-        """Adds what is there and in no micro-batch yet to the log, and the end of all streams behind it if it is due."""
+        """Plans what is there and in no micro-batch yet, and with `ends` the end of all streams, if it is due."""
         if not self.has_streams:
             if self.log.last == START:
                 self.log.add([], end=True)
