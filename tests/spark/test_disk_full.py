@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -12,14 +11,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.spark.shards import stage_of
 
 import headgate as hg
 from headgate.model.errors import SetupError
 from headgate.runtime.sources.source import Slice
-from headgate.runtime.spark.reading_lists import UnitLog
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
-from headgate.runtime.spark.units import Unit
+from headgate.runtime.spark.sources.file_log import START, FileLog
+from headgate.runtime.spark.sources.splits import FileSplit
 
 QUERY = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING parquet OPTIONS (path 's');
@@ -99,19 +97,17 @@ def test_a_full_disk_stops_the_run_and_spoils_nothing(
     assert answer(tmp_path / "out").equals(whole)
 
 
-def test_lists_that_found_no_room_are_written_later(tmp_path: Path, small_disk: Path) -> None:
-    streams = stage_of(QUERY.replace(" USING parquet OPTIONS (path 's')", ""), "q", {}, shards=2).streams
-    units = [[Unit("s", Slice(tmp_path / f"s{number}"), 1)] for number in range(4)]
-    fill(small_disk, 16_384)
-    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-        UnitLog(small_disk / "units", streams, 2).add(units, end=True)
+def test_a_plan_that_found_no_room_is_made_later(tmp_path: Path, small_disk: Path) -> None:
+    """All of it or none: what there was room for is no line of the log."""
+    splits = [[FileSplit("s", Slice(tmp_path / f"s{number}"), 1)] for number in range(100)]
+    FileLog(small_disk / "files", ["s"], 2).add(splits[:1], end=False)
+    fill(small_disk, 4_096)
+    with pytest.raises(SetupError, match="there is no space left"):
+        FileLog(small_disk / "files", ["s"], 2).add(splits[1:], end=True)
     (small_disk / "ballast").unlink()
-    log = UnitLog(small_disk / "units", streams, 2)
-    known = log.known()
-    # All or none: a list of lists that is whole is carried out, one that is not is as if it had never been.
-    assert known in (frozenset(), frozenset(str(tmp_path / f"s{number}") for number in range(4)))
-    if not known:
-        log.add(units, end=True)
-    files = sorted((small_disk / "units").glob("*.json"))
-    assert len(files) == 4 * log.files_per_batch
-    assert sum('"end"' in file.read_text() for file in files) == 1
+    log = FileLog(small_disk / "files", ["s"], 2)
+    assert log.known() == {str(tmp_path / "s0")}
+    log.add(splits[1:], end=True)
+    found = FileLog(small_disk / "files", ["s"], 2).between(START, log.last)
+    assert [file for each in found for _, file in each.files] == [str(tmp_path / f"s{n}") for n in range(100)]
+    assert [each.ends for each in found] == [False] * 99 + [True]

@@ -14,13 +14,14 @@ from tests.spark.shards import Cluster, Memory, stage_of
 
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.lateness import Arrivals
+from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark import store
 from headgate.runtime.spark.checkpoint import claim, held, require_free
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import Message
 from headgate.runtime.spark.pack import Packer
-from headgate.runtime.spark.units import Slice, Unit, batches_of
+from headgate.runtime.spark.sources.splits import FileSplit, batches_of
 from headgate.runtime.stage import ClockOptions
 from headgate.safety.promise import Promise, PromiseKind
 
@@ -174,10 +175,10 @@ def test_shards_count_what_comes_late_and_by_how_much(ordered: bool) -> None:
 
 
 def test_streams_advance_together() -> None:
-    many = [Unit("a", Slice(Path(f"a{n}")), 10) for n in range(8)]
-    few = [Unit("b", Slice(Path(f"b{n}")), 10) for n in range(2)]
+    many = [FileSplit("a", Slice(Path(f"a{n}")), 10) for n in range(8)]
+    few = [FileSplit("b", Slice(Path(f"b{n}")), 10) for n in range(2)]
     batches = batches_of({"a": many, "b": few}, 50)
-    assert [[unit.slice.file.name for unit in batch] for batch in batches] == [
+    assert [[split.slice.file.name for split in batch] for batch in batches] == [
         ["a0", "a1", "a2", "a3", "b0"],
         ["a4", "a5", "a6", "a7", "b1"],
     ]

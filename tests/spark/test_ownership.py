@@ -26,8 +26,9 @@ from headgate.runtime.spark import folder as folder_module
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.checkpoint import Claim, claim
 from headgate.runtime.spark.codec import encode
-from headgate.runtime.spark.folder import QueryFolder, write_parts
+from headgate.runtime.spark.folder import QueryFolder, Staged, write_parts
 from headgate.runtime.spark.messages import encode_table
+from headgate.runtime.spark.query_output import QueryOutput
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
 from headgate.session import Session
 
@@ -142,7 +143,7 @@ def test_a_start_that_is_killed_is_repeated(
     def killed(*_: object) -> NoReturn:
         raise KILLED
 
-    keep, mark, renamed = Claim.keep, folder_module.mark, Path.replace
+    keep, take, renamed = Claim.keep, QueryOutput.take, Path.replace
     match step:
         case "clear":
             monkeypatch.setattr(folder_module, "clear", killed)
@@ -151,7 +152,7 @@ def test_a_start_that_is_killed_is_repeated(
         case "kept":
             monkeypatch.setattr(Claim, "keep", lambda claimed: killed(keep(claimed)))
         case "mark":
-            monkeypatch.setattr(folder_module, "mark", killed)
+            monkeypatch.setattr(QueryOutput, "take", killed)
         case "marking":
 
             def replace(beside: Path, target: Path) -> Path:
@@ -159,7 +160,7 @@ def test_a_start_that_is_killed_is_repeated(
 
             monkeypatch.setattr(Path, "replace", replace)
         case "marked":
-            monkeypatch.setattr(folder_module, "mark", lambda *words: killed(mark(*words)))
+            monkeypatch.setattr(QueryOutput, "take", lambda output: killed(take(output)))
     with pytest.raises(KILLED):
         run(tmp_path, "new", [100], [200], [300], overwrite=True)
     monkeypatch.undo()
@@ -250,8 +251,8 @@ def test_late_rows_have_any_type(tmp_path: Path, type_: pa.DataType, value: obje
     schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("v", type_)])
     rows = pa.Table.from_pylist([{"ts": NOON, "v": value}], schema=schema)
     frame = frame_of(pl.DataFrame(rows), tuple(Column(each.name, each.type) for each in schema))
-    batch = pa.RecordBatch.from_pylist([{"kind": "late", "name": "s", "blob": encode(frame)}])
-    list(write_parts(tmp_path, {"late/s": schema}, iter([batch])))
+    batch = pa.RecordBatch.from_pylist([{"query": 0, "kind": "late", "name": "s", "blob": encode(frame)}])
+    list(write_parts([Staged(str(tmp_path), {"late/s": schema})], iter([batch])))
     (file,) = tmp_path.glob("*.parquet")
     assert pa.parquet.read_table(file).to_pylist() == rows.to_pylist()
 

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from tests.spark.shards import stage_of
 
 from headgate.model.errors import DataError, InputError
+from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
-from headgate.runtime.spark.units import read_units
+from headgate.runtime.spark.sources.file_log import TaskSplits
+from headgate.runtime.spark.sources.split_reader import SplitReader
+from headgate.runtime.stage import Stage
 from headgate.session import Session
 
 QUERY = """
@@ -35,6 +37,14 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "s" / "a.json").write_text(f'{GOOD % (1, 1)}\n{{"ts": "soon", "k": 2}}\n{GOOD % (2, 3)}\n')
     (tmp_path / "s" / "b.json").write_text(f'{GOOD % (3, 1)}\nnothing\n{{"ts": null, "k": 2}}\n')
     return tmp_path
+
+
+def reads(file: Path, *, order: int = 0) -> TaskSplits:
+    return TaskSplits(order, "s", (Slice(file),))
+
+
+def packed(stage: Stage, task: TaskSplits, aside: Aside) -> list[Any]:
+    return list(SplitReader.of(JobStage.of([stage]), stage.streams, (0,), aside).read(task, 0))
 
 
 def rejected(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -84,12 +94,11 @@ def test_the_first_bad_row_stops_the_run(spark: Any, folder: Path) -> None:
 
 
 def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
-    job = JobStage.of([stage_of(QUERY, "r", {}, shards=1)])
-    entry = {"stream": "s", "order": 7, "file": str(folder / "s" / "b.json")}
-    lists = [pa.record_batch({"value": [json.dumps(entry)]})]
+    stage = stage_of(QUERY, "r", {}, shards=1)
+    task = reads(folder / "s" / "b.json", order=7)
     aside = Aside(str(folder / "bad"), frozenset(["s"]))
     for _ in range(2):
-        assert list(read_units(job, lists, aside))
+        assert packed(stage, task, aside)
         assert aside.count() == 2
         assert len(rejected(folder, "s")) == 2
     (folder / "bad" / "s" / ".left-by-a-killed-task").touch()
@@ -98,31 +107,30 @@ def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_set_aside_too(folder: Path) -> None:
-    job = JobStage.of([stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)])
-    entry = {"stream": "s", "order": 0, "file": str(folder / "s" / "b.json")}
-    lists = [pa.record_batch({"value": [json.dumps(entry)]})]
+    stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
+    task = reads(folder / "s" / "b.json", order=0)
     aside = Aside(str(folder / "bad"), frozenset(["s"]))
-    list(read_units(job, lists, aside))
+    packed(stage, task, aside)
     assert aside.count() == 1
     with pytest.raises(InputError, match="Parquet magic"):
-        list(read_units(job, lists, Aside()))
+        packed(stage, task, Aside())
 
 
 def test_a_file_with_another_schema_is_named(folder: Path) -> None:
     """A column of another type in a Parquet file, or a field that no row of a JSON file has any more."""
-    job = JobStage.of([stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)])
+    stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
     file = folder / "s" / "c.parquet"
     instants = pl.Series("ts", [0], dtype=pl.Datetime("us", "UTC"))
     pl.DataFrame([instants, pl.Series("k", ["seven"])]).write_parquet(file)
-    lists = [pa.record_batch({"value": [json.dumps({"stream": "s", "order": 0, "file": str(file)})]})]
+    task = reads(file)
     with pytest.raises(DataError, match=r"c\.parquet.*column k is declared BIGINT but is STRING"):
-        list(read_units(job, lists, Aside()))
+        packed(stage, task, Aside())
     aside = Aside(str(folder / "bad"), frozenset(["s"]))
-    list(read_units(job, lists, aside))
+    packed(stage, task, aside)
     assert aside.count() == 1
-    job = JobStage.of([stage_of(QUERY, "r", {}, shards=1)])
+    stage = stage_of(QUERY, "r", {}, shards=1)
     file = folder / "s" / "d.json"
     file.write_text('{"ts": "2026-01-01T00:00:00", "kk": 1}\n')
-    lists = [pa.record_batch({"value": [json.dumps({"stream": "s", "order": 0, "file": str(file)})]})]
+    task = reads(file)
     with pytest.raises(DataError, match="no row of s has a field k"):
-        list(read_units(job, lists, aside))
+        packed(stage, task, aside)

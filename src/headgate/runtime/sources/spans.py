@@ -5,8 +5,8 @@ a,1 ⏎ "b ⏎ c",2 ⏎ d,3 ⏎
     │     ✗      │          a line break inside of quotes is no place to cut
 ```
 
-A line of JSON ends at any line break. Whether one ends a CSV row depends on all quotes before it, so these are counted
-from the beginning of the file on, and only as long as they are used by the book: behind the first quote that
+A line of JSON ends at any line break. Whether one ends a CSV row depends on all quotes before it, so these are
+counted from the beginning of the file on, and only as long as they are used by the book: behind the first quote that
 is not, and behind the first escape, the rest of the file stays in one part.
 """
 

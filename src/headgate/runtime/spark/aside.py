@@ -1,7 +1,7 @@
 """Bad rows on Spark: every task sets aside those of what it reads, under a name that a second attempt takes again.
 
 ```
-REJECTS/bids/rejects-00000012-000-5.json    five bad rows of the first file of reading list 12, one to a line
+REJECTS/bids/rejects-00000012-000-5.json    five bad rows of the first file of task 12, one to a line
 ```
 
 So a micro-batch that is tried twice leaves its bad rows once, and the names alone say how many there are. Beside them

@@ -3,21 +3,21 @@
 ```
 CHECKPOINT/headgate/files/log.jsonl
   {"base": {"batch": 640, "digest": "…", "order": 1280, "ended": false, "files": {"bids": ["…"]}}, "check": "…"}
-  {"batches": [{"now": …, "tasks": [{"order": 1280, "stream": "bids", "splits": [["…/bids-0.parquet", [0, 4]]]}]}, …], "digest": "…"}
+  {"batches": [{"tasks": [{"order": 1280, "stream": "bids", "splits": [{"file": "…"}]}], …}, …], "digest": "…"}
 ```
 
-A line is added for all files that are found at a time, whole or not at all: what a killed process has left of a line is
-no line. Micro-batches are numbered from 1. The digest after one of them is that of the digest before it and of all
+A line is added for all files that are found at a time, whole or not at all: what a killed process has left of a line
+is no line. Micro-batches are numbered from 1. The digest after one of them is that of the digest before it and of all
 that it reads, and Spark keeps number and digest as the offset of the source in its own log. So whatever happens
 to this file behind Spark's back, an offset of Spark's then fits no micro-batch any more, and the run is refused.
 Lines that no offset has spoken of yet may be lost: the files that they name are found again.
 
-Micro-batches that Spark is done with are compacted into the first line, which says what is known of them. Names of files
-that are no more are dropped from it, so the log is as large as the backlog and the input folders are.
+Micro-batches that Spark is done with are compacted into the first line, which says what is known of them. Names of
+files that are no more are dropped from it, so the log is as large as the backlog and the input folders are.
 
 Each task has a number among all tasks ever, its `order`: rows are late by the rows of lower orders, and bad
-rows are named by theirs. It is in the log, so a micro-batch that is read again has the same ones, and it goes on whatever
-the number of tasks is.
+rows are named by theirs. It is in the log, so a micro-batch that is read again has the same ones, and it goes on
+whatever the number of tasks is.
 """
 
 from __future__ import annotations

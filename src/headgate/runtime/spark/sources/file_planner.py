@@ -52,7 +52,7 @@ class FilePlanner:
         return FileLog(self.folder, [each.name for each in self.streams], self.tasks)
 
     def plan(self, *, ends: bool = False) -> None:
-        """Adds what is there and in no micro-batch yet to the log, and the end of all streams behind it if it is due."""
+        """Plans what is there and in no micro-batch yet, and with `ends` the end of all streams, if it is due."""
         known = self.log.known()
         splits = {
             each.name: splits_of(each, self.base, self.batch_rows, known, moving=self.moving)

@@ -6,8 +6,8 @@ planner, beside the driver    latestOffset: new files → log → offset (micro-
 tasks                         read:         splits → rows → messages for shards; rows never pass through Java
 ```
 
-A micro-batch that Spark repeats reads what the log says of it. Spark starts processes that import this module for each
-query, so what is heavy is imported where it is used.
+A micro-batch that Spark repeats reads what the log says of it. Spark starts processes that import this module for
+each query, so what is heavy is imported where it is used.
 """
 
 from __future__ import annotations

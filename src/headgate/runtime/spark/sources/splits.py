@@ -1,7 +1,7 @@
 """File splits: what there is to read of streams, cut into parts, micro-batches and tasks.
 
-A split is a file, some row groups of a Parquet file, or a span of a text file. In a micro-batch all streams advance by
-the same share of their rows, and its tasks read consecutive splits of one stream.
+A split is a file, some row groups of a Parquet file, or a span of a text file. In a micro-batch all streams advance
+by the same share of their rows, and its tasks read consecutive splits of one stream.
 """
 
 from __future__ import annotations
