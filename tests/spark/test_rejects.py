@@ -71,7 +71,7 @@ def test_bad_rows_are_set_aside_with_their_reasons(spark: Any, folder: Path) -> 
     assert [each["row"] for each in rejected(folder, "names")] == [2]
     # Two queries read the stream and count its bad rows, which are there once.
     assert [summary.metrics[name]["rejected_rows"] for name in "qr"] == [4, 3]
-    assert summary.rejected == 4
+    assert summary.rejected_rows == 4
     assert summary.rejected_rows == 4
     rows = pl.read_parquet(folder / "out" / "q" / "*.parquet").sort("_time")
     assert rows.select("k", "name").rows() == [(1, "one"), (3, "three"), (1, "one")]

@@ -18,7 +18,7 @@ _TO_GO_ON = "with --checkpoint DIR, on Spark, a run can go on where it was"
 
 
 @contextmanager
-def report_kept_on_interrupt(output: Path, checkpoint: Path | None) -> Iterator[None]:
+def report_kept_on_interrupt(output: Path | str, checkpoint: Path | str | None) -> Iterator[None]:
     """Within it, an interrupt becomes one that bears words about what was kept, which the command line prints."""
     try:
         yield
@@ -26,14 +26,14 @@ def report_kept_on_interrupt(output: Path, checkpoint: Path | None) -> Iterator[
         raise RunInterrupt(kept(output, checkpoint)) from interrupt
 
 
-def kept(output: Path, checkpoint: Path | None) -> str:
+def kept(output: Path | str, checkpoint: Path | str | None) -> str:
     """What a run that was broken off has kept: finished micro-batches, or nothing without a checkpoint."""
     if checkpoint is None:
         return f"nothing was written to {output}, and the same command starts anew; {_TO_GO_ON}"
     return f"what was answered so far is kept, the state in {checkpoint}; the same command goes on from there"
 
 
-def stopped(output: Path, checkpoint: Path | None) -> str:
+def stopped(output: Path | str, checkpoint: Path | str | None) -> str:
     """What a run that follows its input and was told to end has kept: all that it has read is answered."""
     if checkpoint is None:
         return f"stopped: the results are in {output}; {_TO_GO_ON}"

@@ -12,6 +12,7 @@ from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.run_display import RunDisplay
 from headgate.model.errors import InputError
+from headgate.runtime.sources.files import is_elsewhere
 
 EPILOG = help_epilog(
     "headgate run auction.cql --output out",
@@ -41,7 +42,12 @@ class Strategy(StrEnum):
 
 def run(
     file: FileArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Where results go; on Spark also an address: s3a://…"
+        ),
+    ],
     engine: Annotated[
         Engine, typer.Option("--engine", help="Where to run: on Spark, or in this process, without Java.")
     ] = Engine.spark,
@@ -49,7 +55,7 @@ def run(
         str | None, typer.Option("--master", metavar="URL", help="Spark's master; local[*] if none is given.")
     ] = None,
     checkpoint: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--checkpoint", metavar="DIR", help="Spark: keep state there, and continue from it."),
     ] = None,
     shards: Annotated[
@@ -176,10 +182,12 @@ def run(
             raise InputError(f"{option} is for Spark", remedy="leave --engine local away")
     from headgate.cli.run_local import run_local
 
+    if is_elsewhere(output):
+        raise InputError(f"{output} is not on this machine", remedy="name a folder, or run on Spark")
     run_local(
         session,
         program,
-        output,
+        Path(output),
         {
             "batch_rows": batch_rows or LOCAL_BATCH_ROWS,
             "drain": drain is not False,

@@ -42,7 +42,7 @@ class RunDisplay:
             yield
 
 
-def summary_table(summary: RunSummary, output: Path, unbounded: list[str]) -> Table:
+def summary_table(summary: RunSummary, output: Path | str, unbounded: list[str]) -> Table:
     """What every query did, as a table."""
     from headgate.explain.glossary import POINTER
 

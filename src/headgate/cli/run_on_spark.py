@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 def run_on_spark(
     session: Session,
     program: Program,
-    output: Path,
+    output: str,
     options: dict[str, Any],
     display: RunDisplay,
     *,
     master: str | None,
-    checkpoint: Path | None,
+    checkpoint: str | None,
     overwrite: bool,
     follow: bool,
     to: str | None,
@@ -41,7 +40,7 @@ def run_on_spark(
 
     require_spark()
     from headgate.runtime.local.start import require_time
-    from headgate.runtime.output import late_folder, safe_name
+    from headgate.runtime.output import escaped_name, safe_name
     from headgate.runtime.sinks.address import formats_of, sink_at
     from headgate.runtime.sources.changes import change_stream
     from headgate.runtime.sources.declared import check_sources
@@ -60,7 +59,7 @@ def run_on_spark(
             sink_at(to, query.name)
     for stream in streams:
         require_time(stream)
-        late_folder(output, stream.name)
+        escaped_name(stream.name)
     for query in program:
         check_sources(query.plan)
     tables = read_tables(program, session.base, SparkOptions(**options))

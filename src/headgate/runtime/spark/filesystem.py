@@ -86,6 +86,24 @@ class Folder:
                     return []
                 raise
 
+    def download(self, target: Path) -> list[Path]:
+        """Copies the files of the folder, or those that the address as a pattern means, to a folder of this machine.
+
+        Hidden files and folders within are left out, as Spark's readers do.
+        """
+        copied: list[Path] = []
+        with _as_os_error(self.address):
+            files, path = self._place()
+            for found in files.globStatus(path) or []:
+                inside = files.listStatus(found.getPath()) if found.isDirectory() else [found]
+                for each in inside:
+                    name = str(each.getPath().getName())
+                    if each.isFile() and not name.startswith((".", "_")):
+                        local = target / name
+                        files.copyToLocalFile(False, each.getPath(), self._path(str(local)), True)
+                        copied.append(local)
+        return copied
+
     def exists(self, name: str) -> bool:
         """Whether there is a file or folder of that name."""
         with _as_os_error(self.address):
@@ -101,6 +119,9 @@ class Folder:
     @property
     def _jvm(self) -> Any:
         return self.spark._jvm
+
+    def _path(self, address: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(address)
 
     def _place(self, name: str | None = None) -> tuple[Any, Any]:
         """The file system of the folder, and the path of the folder or of a file in it, in Java."""

@@ -25,6 +25,7 @@ from headgate.runtime.local.start import require_time
 from headgate.runtime.sinks.address import Sink, sink_at
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import ChangeStream, change_stream
+from headgate.runtime.sources.files import is_elsewhere
 from headgate.runtime.sources.tables import read_table
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import TABLE, Aside, publish
@@ -38,9 +39,11 @@ from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.listener import SparkProgress, listening
 from headgate.runtime.spark.query_output import QueryOutput, prepare
+from headgate.runtime.spark.remote_folder import RemoteFolder
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
+from headgate.runtime.spark.sources.tables_elsewhere import is_table_elsewhere, table_elsewhere
 from headgate.runtime.stage import ClockOptions, Stage, build_stages
 from headgate.runtime.staging import Staging, staging
 
@@ -115,11 +118,11 @@ def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFr
 
 
 def read_tables(program: Program, base: Path, options: SparkOptions) -> dict[str, pl.DataFrame]:
-    """The rows of the tables of a program that do not change, each read once."""
+    """The rows of the tables of a program that do not change, each read once; not those that only Spark can read."""
     return {
         table.name: _read_table(table, base, options)
         for table in program.tables
-        if change_stream(table) is None
+        if change_stream(table) is None and not is_table_elsewhere(table)
     }
 
 
@@ -130,10 +133,13 @@ _SLOW_WORKER = "failed to connect back"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run's results go, where its state is kept (nowhere for long if None), and who hears of its batches."""
+    """Where a run's results go, where its state is kept (nowhere for long if None), and who hears of its batches.
 
-    output: Path
-    checkpoint: Path | None = None
+    Both are folders of this machine or addresses of Spark's file systems.
+    """
+
+    output: Path | str
+    checkpoint: Path | str | None = None
     overwrite: bool = False
     on_batch: BatchReport = _ignored
     to: str | None = None
@@ -153,12 +159,10 @@ def run_to_folder(
     with _job(spark, program, base, options, place, follows=False) as run:
         for stream in run.job.streams:
             _require_end(stream)
-        only_files = len(run.files) == len(run.job.streams)
         drains = any(run.job.drains)
-        run.through(spark, ends=drains and only_files)
-        if drains and not only_files:
-            run.planner = replace(run.planner, discovers=False)
-            run.through(spark, ends=True)
+        run.through(spark, ends=drains and run.plans_all)
+        if drains and not run.plans_all:
+            run.end(spark)
         return run.finish(options, ended=True)
 
 
@@ -174,9 +178,8 @@ def follow(
 ) -> RunSummary:
     """Runs queries, as one job, over their files and those that come, until `is_over` or the job fails."""
     with _job(spark, program, base, options, place, follows=True) as run, ExitStack() as stack:
-        run.planner = replace(run.planner, moving=True)
+        run.follow(spark)
         stack.push(run.ended)
-        run.start(spark, {"processingTime": "0 seconds"})
         while not is_over():
             run.check_alive(spark)
             sleep(every_s)
@@ -190,8 +193,9 @@ class _JobRun:
 
     job: JobStage
     base: Path
-    checkpoint: Path
-    planner: FilePlanner
+    checkpoint: Path | str
+    planner: FilePlanner | None
+    """None if Spark's own source reads the files."""
     folders: Sequence[QueryOutput]
     aside: Aside
     sinks: Sequence[Sink] | None = None
@@ -202,19 +206,37 @@ class _JobRun:
     trigger: Mapping[str, Any] = field(default_factory=dict)
     failures: int = 0
     max_late: float | None = None
+    ends: bool = False
+    """Whether this start says that all streams have ended, if no planner does."""
 
     @property
-    def files(self) -> list[StreamDef]:
-        """The streams that are read from files."""
-        return [each for each in self.job.streams if is_file(each)]
+    def plans_all(self) -> bool:
+        """Whether all that the job reads is planned here, so that the end can be said with the last row."""
+        return self.planner is not None and len(self.planner.streams) == len(self.job.streams)
 
     def through(self, spark: SparkSession, *, ends: bool) -> None:
         """Runs over all that there is to read, and with `ends` to the end of all streams."""
-        self.planner = replace(self.planner, ends=ends)
+        if self.planner is not None:
+            self.planner = replace(self.planner, ends=ends)
+        self.ends = ends
         self.start(spark, {"availableNow": True})
         while self._goes_on(spark):
             pass
         self._drain_progress()
+
+    def end(self, spark: SparkSession) -> None:
+        """Says that all streams have ended, after all that there was has been read."""
+        if self.planner is not None:
+            self.planner = replace(self.planner, discovers=False)
+        self.through(spark, ends=True)
+
+    def follow(self, spark: SparkSession) -> None:
+        """Starts the job over what is there and what comes."""
+        if self.planner is not None:
+            self.planner = replace(self.planner, moving=True)
+        # Queries over tables alone have nothing to wait for.
+        self.ends = any(self.job.drains)
+        self.start(spark, {"processingTime": "0 seconds"})
 
     def check_alive(self, spark: SparkSession) -> None:
         """Raises if a job that should be running has failed, unless starting it anew may help."""
@@ -279,6 +301,7 @@ class _JobRun:
             trigger,
             base=self.base,
             sinks=self.sinks,
+            ends=self.ends,
         )
 
 
@@ -298,11 +321,22 @@ def _job(
     A checkpoint is this run's alone until the block ends.
     """
     tasks = cores(spark)
-    if place.checkpoint is None and not str(spark.sparkContext.master).startswith("local"):
-        raise InputError(
-            "a run on several machines needs --checkpoint", remedy="name a folder that all of them reach"
+    _require_checkpoint(spark, place)
+    if options.rejects is not None and is_elsewhere(options.rejects):
+        raise UnsupportedError(
+            f"bad rows cannot be written to {options.rejects}",
+            remedy="name a folder for --rejects that is on a disk of all machines",
         )
-    tables = read_tables(program, base, options) if place.tables is None else place.tables
+    planned = _is_planned(program, place)
+    if not planned:
+        # Spark's own source gives files no order among each other.
+        options = replace(options, ordered=False)
+    tables = read_tables(program, base, options) if place.tables is None else dict(place.tables)
+    tables |= {
+        table.name: table_elsewhere(spark, table)
+        for table in program.tables
+        if table.name not in tables and change_stream(table) is None
+    }
     stages = [
         make_stage(query, options, shards=options.shards or tasks, tables=tables, base=base)
         for query in program
@@ -317,35 +351,72 @@ def _job(
         checkpoint, output, staged = place.checkpoint, place.output, None
         if checkpoint is None:
             names = [stage.graph.query for stage in stages]
-            staged = stack.enter_context(staging(output, names, overwrite=place.overwrite))
+            staged = stack.enter_context(staging(Path(output), names, overwrite=place.overwrite))
             checkpoint = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
             output = staged.folder
         listener = stack.enter_context(listening(spark))
-        stack.enter_context(held(checkpoint))
+        if not is_elsewhere(str(checkpoint)):
+            stack.enter_context(held(Path(checkpoint)))
         kept = Folder(spark, str(checkpoint))
         claimed = claim(kept, stages)
         progress = listener.of(job_name(job))
         asides = [Aside(options.rejects, _inputs(stage), claimed.run) for stage in stages]
         folders = [
-            QueryFolder(output, stage, claimed, on_batch, aside, progress)
+            _output(spark, output, stage, claimed, on_batch, aside, progress)
             for stage, aside in zip(stages, asides, strict=True)
         ]
         sinks = None
         if place.to is not None:
             sinks = [_sink(place.to, stage.graph.query, kept) for stage in stages]
-        planner = FilePlanner(
-            log_folder(checkpoint),
-            tuple(each for each in job.streams if is_file(each)),
-            base.absolute(),
-            options.batch_rows,
-            tasks,
-            at_once=not all(stage.streams for stage in stages),
-        )
+        planner = None
+        if planned:
+            planner = FilePlanner(
+                log_folder(Path(checkpoint)),
+                tuple(each for each in job.streams if is_file(each)),
+                base.absolute(),
+                options.batch_rows,
+                tasks,
+                at_once=not all(stage.streams for stage in stages),
+            )
         prepare(folders, overwrite=place.overwrite)
         whole = Aside(options.rejects, frozenset[str]().union(*map(_inputs, stages)), claimed.run)
         yield _JobRun(
             job, base, checkpoint, planner, folders, whole, sinks, staged, progress, max_late=options.max_late
         )
+
+
+def _require_checkpoint(spark: SparkSession, place: Place) -> None:
+    """Raises InputError where a run cannot do without a checkpoint that lasts."""
+    if place.checkpoint is not None:
+        return
+    if not str(spark.sparkContext.master).startswith("local"):
+        raise InputError(
+            "a run on several machines needs --checkpoint", remedy="name a folder that all of them reach"
+        )
+    if is_elsewhere(str(place.output)):
+        raise InputError(
+            f"a run with results in {place.output} needs --checkpoint",
+            remedy="a store cannot put all results in place at once; with a checkpoint they come one micro-batch "
+            "after the other",
+        )
+
+
+def _is_planned(program: Program, place: Place) -> bool:
+    """Whether a run plans by itself which files are read when: if they and the log of it are on a disk."""
+    changes = [found.stream for table in program.tables if (found := change_stream(table)) is not None]
+    paths = [
+        dict(each.source.options).get("path", "")
+        for each in (*program.streams, *changes)
+        if each.source is not None and is_file(each)
+    ]
+    return not any(map(is_elsewhere, [*paths, str(place.checkpoint or "")]))
+
+
+def _output(spark: SparkSession, output: Path | str, stage: Stage, *rest: Any) -> QueryFolder | RemoteFolder:
+    """Where a query's output goes."""
+    if is_elsewhere(str(output)):
+        return RemoteFolder(spark, str(output), stage, *rest)
+    return QueryFolder(Path(output), stage, *rest)
 
 
 def _drains(stage: Stage, options: SparkOptions, *, follows: bool) -> bool:
@@ -376,23 +447,34 @@ def log_folder(checkpoint: Path) -> Path:
 def start_job(
     spark: SparkSession,
     job: JobStage,
-    planner: FilePlanner,
-    checkpoint: Path,
+    planner: FilePlanner | None,
+    checkpoint: Path | str,
     folders: Sequence[QueryOutput],
     aside: Aside,
     trigger: Mapping[str, Any] | None = None,
     *,
     base: Path = Path(),
     sinks: Sequence[Sink] | None = None,
+    ends: bool = False,
 ) -> Any:
-    """Starts a job over its files and its other sources; Spark's handle of it."""
-    from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415 - needs PySpark 4.2
+    """Starts a job over its files and its other sources; Spark's handle of it.
+
+    Without a planner Spark's own source reads the files, and `ends` says that no more come.
+    """
+    # These need PySpark 4.2.
+    from headgate.runtime.spark.sources.end_source import packed_end_when_due  # noqa: PLC0415
+    from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415
 
     with partitions(spark, job.places):
         labels = pipeline.labels_for(spark, job)
-        packed = [packed_files(spark, planner, SplitReader.of(job, planner.streams, labels, aside))]
+        if planner is None:
+            packed = [packed_end_when_due(spark, job, labels, due=ends)]
+        else:
+            packed = [packed_files(spark, planner, SplitReader.of(job, planner.streams, labels, aside))]
         packed += [
-            packed_stream(spark, job, each, base, labels, aside) for each in job.streams if not is_file(each)
+            packed_stream(spark, job, each, base, labels, aside)
+            for each in job.streams
+            if planner is None or not is_file(each)
         ]
         answer = pipeline.answers(job, packed, labels)
         writer = (
