@@ -1,4 +1,4 @@
-"""`headgate run` on a cluster: files, tables, answers and state are in the store, and another driver goes on there."""
+"""`headgate run` on a cluster: files, tables, answers and state are in the store, where another driver goes on."""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ class RemoteFolder(QueryOutput):
 
     def write_nothing(self) -> None:
         schema = from_arrow_schema(self.schemas["rows"])
-        self.spark.createDataFrame([], schema).write.mode("overwrite").parquet(_batch(self.files, 0))
+        apart = self.spark.newSession()
+        _write_instants_with_zone(apart)
+        apart.createDataFrame([], schema).write.mode("overwrite").parquet(_batch(self.files, 0))
 
     def put(self, kept: DataFrame, query: int, batch: int, rows: Counter[tuple[str, str]]) -> None:
         """Has Spark write a query's rows and late rows of a micro-batch, as many as there are of each kind."""
@@ -84,6 +86,7 @@ def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int)
     for output in outputs:
         if not output.is_mine:
             raise output.foreign()
+    _write_instants_with_zone(answer.sparkSession)
     kept = answer.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         said = when(col("kind") == "metrics", col("blob")).alias("metrics")
@@ -100,6 +103,11 @@ def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int)
             output.note(batch, sum(row.rows for row in mine if row.kind == "rows"), reports)
     finally:
         kept.unpersist()
+
+
+def _write_instants_with_zone(session: SparkSession) -> None:
+    """Has a session, which is a micro-batch's own, write instants as other readers know them: in UTC."""
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
 def _batch(folder: Folder, batch: int) -> str:
