@@ -25,7 +25,7 @@ from headgate.plan.nodes import Emit, StreamScan, TableScan
 from headgate.runtime.description import described, plan_lines
 from headgate.safety.promise import Promise
 
-FORMAT = 5
+FORMAT = 6
 """The version of the state's format; a checkpoint of another version is refused."""
 
 
