@@ -128,7 +128,7 @@ def read_tables(program: Program, base: Path, options: SparkOptions) -> dict[str
 
 _NAMES_SHOWN = 4
 _STARTS = 4
-_SLOW_WORKER = "failed to connect back"
+_SLOW_WORKER = "connect back"
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
 
     def __init__(self, planner: str, reader: str) -> None:
         self._packed_planner, self._packed_reader = planner, reader
-        self._all_planned = False
+        self._available_now = self._planned = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         from headgate.runtime.spark.sources.file_log import START  # noqa: PLC0415
@@ -86,14 +86,17 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
         return ReadMaxRows(self._planner.batch_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._planner.plan(ends=self._planner.ends)
-        self._all_planned = True
+        # Planned is with the first offset: nothing is added to a log that does not fit it.
+        self._available_now = True
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """One micro-batch more than before, if there is any."""
         begun = _offset(start)
         self._log.check(begun)
-        if begun == self._log.last and not self._all_planned:
+        if self._available_now and not self._planned:
+            self._planner.plan(ends=self._planner.ends)
+            self._planned = True
+        elif begun == self._log.last and not self._available_now:
             self._planner.look()
         last = self._log.last
         if begun == last or isinstance(limit, ReadAllAvailable):
