@@ -14,7 +14,9 @@ import headgate as hg
 from headgate.model.errors import InputError
 from headgate.runtime.sinks.kafka import as_messages
 from headgate.runtime.spark.filesystem import Folder
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder, wait
+from headgate.runtime.spark.job_run import wait
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 
 pytestmark = pytest.mark.services
 

@@ -14,7 +14,8 @@ from tests.services.conftest import free_port
 from tests.services.kafka_server import KafkaServer
 
 from headgate.model.errors import DataError, InputError, SetupError
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.services

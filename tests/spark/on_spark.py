@@ -22,7 +22,7 @@ from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.run import log_folder, start_job, wait
+from headgate.runtime.spark.job_run import log_folder, start_job, wait
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.splits import FileSplit
 from headgate.runtime.stage import Stage

@@ -12,7 +12,8 @@ import pytest
 
 import headgate as hg
 from headgate.model.errors import HeadgateError, InputError, SetupError
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.runtime.spark.sources.file_log import FileLog
 
 QUERY = """

@@ -17,7 +17,8 @@ from tests.cluster.test_run import NAMES, TEXT, as_csv, expected, rows, shown
 
 import headgate as hg
 from headgate.model.errors import DataError, InputError
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 
 pytestmark = pytest.mark.spark
 ROOT = "viewfs://headgate/d"

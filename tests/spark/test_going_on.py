@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from headgate.runtime.spark import run as running
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.session import Session
 
 QUERY = """

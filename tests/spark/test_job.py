@@ -22,8 +22,9 @@ import headgate as hg
 from headgate.model.errors import InputError, MeaninglessError
 from headgate.runtime.spark import store
 from headgate.runtime.spark.job import JobStage
+from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.pack import Packer
-from headgate.runtime.spark.run import Place, SparkOptions, follow, run_to_folder
+from headgate.runtime.spark.run import Place, follow, run_to_folder
 
 STREAMS = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT) TIMESTAMP BY ts WITHIN 2 SECONDS

@@ -14,7 +14,8 @@ import headgate as hg
 from headgate.runtime.exposition import exposition
 from headgate.runtime.metrics_registry import MetricsRegistry
 from headgate.runtime.metrics_server import serve_metrics
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 
 QUERY = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING parquet OPTIONS (path 's');

@@ -28,8 +28,9 @@ from headgate.runtime.spark.checkpoint import Claim, claim
 from headgate.runtime.spark.codec import encode
 from headgate.runtime.spark.folder import QueryFolder, Staged, write_parts
 from headgate.runtime.spark.messages import encode_table
+from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import QueryOutput
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.usefixtures("spark")

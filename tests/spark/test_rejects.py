@@ -14,7 +14,8 @@ from headgate.model.errors import DataError, InputError
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.runtime.spark.sources.file_log import TaskSplits
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.stage import Stage

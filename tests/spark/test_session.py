@@ -11,7 +11,8 @@ import pytest
 
 import headgate as hg
 from headgate.model.errors import DataError, InputError
-from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, run_to_folder
 
 FOLDED = "SELECT ISTREAM(b.item, a.ts) FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.item = b.item"
 

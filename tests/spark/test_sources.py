@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from headgate.model.errors import InputError, SetupError, UnsupportedError
-from headgate.runtime.spark.run import Place, SparkOptions, follow, run_to_folder
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import Place, follow, run_to_folder
 from headgate.session import Session
 
 RATE = """

@@ -45,7 +45,9 @@ def run_on_spark(
     from headgate.runtime.sources.changes import change_stream
     from headgate.runtime.sources.declared import check_sources
     from headgate.runtime.spark.failures import close
-    from headgate.runtime.spark.run import Place, SparkOptions, read_tables, run_to_folder
+    from headgate.runtime.spark.first_stage import read_tables
+    from headgate.runtime.spark.options import SparkOptions
+    from headgate.runtime.spark.run import Place, run_to_folder
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
 

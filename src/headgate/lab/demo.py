@@ -120,7 +120,8 @@ def run_demo_on_spark(
     """Runs the admitted queries on Spark, one after the other; calls back after every micro-batch."""
     from headgate.runtime.spark.cluster import open_spark  # noqa: PLC0415 - needs an extra
     from headgate.runtime.spark.failures import close  # noqa: PLC0415
-    from headgate.runtime.spark.run import Place, SparkOptions, run_to_folder  # noqa: PLC0415
+    from headgate.runtime.spark.options import SparkOptions  # noqa: PLC0415
+    from headgate.runtime.spark.run import Place, run_to_folder  # noqa: PLC0415
 
     state = demo.state()
     spark = open_spark(master, _QUICK_START)

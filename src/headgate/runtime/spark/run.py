@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -14,121 +13,39 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
-from headgate.model.errors import HeadgateError, InputError, SetupError, UnsupportedError
-from headgate.physical.program import CompiledQuery, Program
-from headgate.physical.stages import cut, ways
-from headgate.plan.catalog import StreamDef, TableDef
+from headgate.model.errors import InputError, UnsupportedError
+from headgate.physical.program import Program
+from headgate.plan.catalog import StreamDef
 from headgate.runtime.lateness import require_few
-from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.files import RunSummary
-from headgate.runtime.local.start import require_time
 from headgate.runtime.sinks.address import Sink, sink_at
 from headgate.runtime.sinks.kafka import KafkaTopic
-from headgate.runtime.sources.changes import ChangeStream, change_stream
+from headgate.runtime.sources.changes import change_stream
 from headgate.runtime.sources.files import is_elsewhere
-from headgate.runtime.sources.tables import read_table
-from headgate.runtime.spark import pipeline
-from headgate.runtime.spark.aside import TABLE, Aside, publish
-from headgate.runtime.spark.changes import with_changes
+from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, held
 from headgate.runtime.spark.cluster import cores
-from headgate.runtime.spark.delivery import delivery
-from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_errors
+from headgate.runtime.spark.failures import translate_spark_errors
 from headgate.runtime.spark.filesystem import Folder
+from headgate.runtime.spark.first_stage import make_stage, read_tables
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.listener import SparkProgress, listening
-from headgate.runtime.spark.query_output import QueryOutput, prepare
+from headgate.runtime.spark.job_run import JobRun, job_name, log_folder
+from headgate.runtime.spark.listener import listening
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.query_output import prepare
 from headgate.runtime.spark.remote_folder import RemoteFolder
 from headgate.runtime.spark.sources.file_planner import FilePlanner
-from headgate.runtime.spark.sources.split_reader import SplitReader
-from headgate.runtime.spark.sources.streams import has_end, is_file, packed_stream
-from headgate.runtime.spark.sources.tables_elsewhere import is_table_elsewhere, table_elsewhere
-from headgate.runtime.stage import ClockOptions, Stage, build_stages
-from headgate.runtime.staging import Staging, staging
+from headgate.runtime.spark.sources.streams import has_end, is_file
+from headgate.runtime.spark.sources.tables_elsewhere import table_elsewhere
+from headgate.runtime.stage import Stage
+from headgate.runtime.staging import staging
 
 BatchReport = Callable[[Mapping[str, Any]], None]
 
 
 def _ignored(metrics: Mapping[str, Any]) -> None:
     """Nobody asked."""
-
-
-@dataclass(frozen=True)
-class SparkOptions:
-    """How queries run on Spark."""
-
-    shards: int | None = None
-    """None: as many as tasks run at once."""
-    batch_rows: int = 1_000_000
-    drain: bool | None = None
-    """Whether the clock runs on after the last row; None: if all streams are files, which have an end."""
-    idle_ms: int | None = None
-    future_us: int | None = None
-    max_late: float | None = None
-    """A stream of whose rows a larger share comes late stops the query."""
-    ordered: bool = True
-    rejects: str | None = None
-    """A folder for bad rows; without one, the first of them stops the query."""
-
-
-def make_stage(
-    query: CompiledQuery,
-    options: SparkOptions,
-    *,
-    shards: int,
-    tables: Mapping[str, pl.DataFrame],
-    base: Path,
-    narrow: bool = False,
-    changes: Mapping[str, ChangeStream] | None = None,
-) -> Stage:
-    """A query's first stage.
-
-    `changes` are streams of changes by table, besides those that tables are declared with.
-    """
-    used, told = dict(tables), dict(changes or {})
-    for table in query.tables:
-        declared = None if table.name in used or table.name in told else change_stream(table)
-        if declared is not None:
-            told[table.name] = declared
-        if table.name not in used and table.name not in told:
-            used[table.name] = _read_table(table, base, options)
-        require_static(table, None if table.name in told else used[table.name])
-    read = [table.name for table in query.tables]
-    streamed = [told[name] for name in read if name in told]
-    # All shards hear of a table's changes, which only the first stage reads.
-    staged = (
-        next(ways(query.graph, query.facts, shards)) if streamed else cut(query.graph, query.facts, shards)
-    )
-    clock = ClockOptions(options.ordered, options.idle_ms, options.future_us)
-    static = {name: used[name] for name in read if name not in told}
-    stage = with_changes(build_stages(query.plan, staged, static, clock, narrow=narrow), streamed)
-    for stream in stage.streams:
-        require_time(stream)
-    return stage
-
-
-def _read_table(table: TableDef, base: Path, options: SparkOptions) -> pl.DataFrame:
-    """All rows of a table as they are now, with `_born` and `_sign`."""
-    aside = Aside(options.rejects, frozenset([table.name]))
-    refused = aside.state(table.name)
-    rows, _ = read_table(table, base, rows_per_chunk=100_000, on_bad_row=aside.policy, rejects=refused)
-    publish(refused, TABLE)
-    return rows
-
-
-def read_tables(program: Program, base: Path, options: SparkOptions) -> dict[str, pl.DataFrame]:
-    """The rows of the tables of a program that do not change, each read once; not those that only Spark can read."""
-    return {
-        table.name: _read_table(table, base, options)
-        for table in program.tables
-        if change_stream(table) is None and not is_table_elsewhere(table)
-    }
-
-
-_NAMES_SHOWN = 4
-_STARTS = 4
-_SLOW_WORKER = "connect back"
 
 
 @dataclass(frozen=True)
@@ -187,124 +104,6 @@ def follow(
         return run.finish(options, ended=False)
 
 
-@dataclass
-class _JobRun:
-    """A job: its queries' stages, what it reads from files, its checkpoint and the folders of its queries."""
-
-    job: JobStage
-    base: Path
-    checkpoint: Path | str
-    planner: FilePlanner | None
-    """None if Spark's own source reads the files."""
-    folders: Sequence[QueryOutput]
-    aside: Aside
-    sinks: Sequence[Sink] | None = None
-    staged: Staging | None = None
-    progress: SparkProgress | None = None
-    handle: Any = None
-    """Spark's, once it is started."""
-    trigger: Mapping[str, Any] = field(default_factory=dict)
-    failures: int = 0
-    max_late: float | None = None
-    ends: bool = False
-    """Whether this start says that all streams have ended, if no planner does."""
-
-    @property
-    def plans_all(self) -> bool:
-        """Whether all that the job reads is planned here, so that the end can be said with the last row."""
-        return self.planner is not None and len(self.planner.streams) == len(self.job.streams)
-
-    def through(self, spark: SparkSession, *, ends: bool) -> None:
-        """Runs over all that there is to read, and with `ends` to the end of all streams."""
-        if self.planner is not None:
-            self.planner = replace(self.planner, ends=ends)
-        self.ends = ends
-        self.start(spark, {"availableNow": True})
-        while self._goes_on(spark):
-            pass
-        self._drain_progress()
-
-    def end(self, spark: SparkSession) -> None:
-        """Says that all streams have ended, after all that there was has been read."""
-        if self.planner is not None:
-            self.planner = replace(self.planner, discovers=False)
-        self.through(spark, ends=True)
-
-    def follow(self, spark: SparkSession) -> None:
-        """Starts the job over what is there and what comes."""
-        if self.planner is not None:
-            self.planner = replace(self.planner, moving=True)
-        # Queries over tables alone have nothing to wait for.
-        self.ends = any(self.job.drains)
-        self.start(spark, {"processingTime": "0 seconds"})
-
-    def check_alive(self, spark: SparkSession) -> None:
-        """Raises if a job that should be running has failed, unless starting it anew may help."""
-        if not self.handle.isActive:
-            self._goes_on(spark)
-
-    def stop(self) -> None:
-        if self.handle is not None:
-            self.handle.stop()
-            self._drain_progress()
-
-    def ended(self, kind: object, failure: BaseException | None, trace: object) -> None:
-        """Stops the job; if the run has failed already, that is what is told of it."""
-        with nullcontext() if failure is None else ignore_dead_jvm():
-            self.stop()
-
-    def finish(self, options: SparkOptions, *, ended: bool) -> RunSummary:
-        """What the queries have done; their results are then in place."""
-        metrics = {}
-        for folder in self.folders:
-            metrics[folder.stage.graph.query] = found = folder.finish()
-            if ended:
-                require_few(found, options.max_late, ended=True)
-        if self.staged is not None:
-            for folder in self.folders:
-                folder.strip()
-            self.staged.publish()
-        return RunSummary(metrics, self.aside.count())
-
-    def _goes_on(self, spark: SparkSession) -> bool:
-        """Waits for the end; whether the job then goes on all the same.
-
-        Spark gives a worker ten seconds to start, which a busy machine may not keep: then the job is started anew.
-        """
-        try:
-            wait(self.handle)
-        except SetupError as error:
-            for folder in self.folders:
-                require_few(folder.last_metrics(), self.max_late)
-            self.failures += 1
-            if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
-                raise
-            self.start(spark, self.trigger)
-            return True
-        return False
-
-    def _drain_progress(self) -> None:
-        """Counts what Spark reported of the last micro-batches; a listener hears of them a little later."""
-        if self.progress is not None:
-            for each in self.handle.recentProgress:
-                self.progress.absorb(json.loads(each.json))
-
-    def start(self, spark: SparkSession, trigger: Mapping[str, Any]) -> None:
-        self.trigger = trigger
-        self.handle = start_job(
-            spark,
-            self.job,
-            self.planner,
-            self.checkpoint,
-            self.folders,
-            self.aside,
-            trigger,
-            base=self.base,
-            sinks=self.sinks,
-            ends=self.ends,
-        )
-
-
 @contextmanager
 def _job(
     spark: SparkSession,
@@ -314,7 +113,7 @@ def _job(
     place: Place,
     *,
     follows: bool,
-) -> Iterator[_JobRun]:
+) -> Iterator[JobRun]:
     """The queries with their folders and their checkpoint, not started.
 
     A run that nothing can go on from writes beside the final place; what it leaves if it fails is thrown away.
@@ -380,7 +179,7 @@ def _job(
             )
         prepare(folders, overwrite=place.overwrite)
         whole = Aside(options.rejects, frozenset[str]().union(*map(_inputs, stages)), claimed.run)
-        yield _JobRun(
+        yield JobRun(
             job, base, checkpoint, planner, folders, whole, sinks, staged, progress, max_late=options.max_late
         )
 
@@ -437,100 +236,6 @@ def _inputs(stage: Stage) -> frozenset[str]:
 def _sink(address: str, query: str, checkpoint: Folder) -> Sink:
     sink = sink_at(address, query)
     return sink.beside(checkpoint, query) if isinstance(sink, KafkaTopic) else sink
-
-
-def log_folder(checkpoint: Path) -> Path:
-    """Where the log of the files that a run has read is kept."""
-    return checkpoint.absolute() / "headgate" / "files"
-
-
-def start_job(
-    spark: SparkSession,
-    job: JobStage,
-    planner: FilePlanner | None,
-    checkpoint: Path | str,
-    folders: Sequence[QueryOutput],
-    aside: Aside,
-    trigger: Mapping[str, Any] | None = None,
-    *,
-    base: Path = Path(),
-    sinks: Sequence[Sink] | None = None,
-    ends: bool = False,
-) -> Any:
-    """Starts a job over its files and its other sources; Spark's handle of it.
-
-    Without a planner Spark's own source reads the files, and `ends` says that no more come.
-    """
-    # These need PySpark 4.2.
-    from headgate.runtime.spark.sources.end_source import packed_end_when_due  # noqa: PLC0415
-    from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415
-
-    with partitions(spark, job.places):
-        labels = pipeline.labels_for(spark, job)
-        if planner is None:
-            packed = [packed_end_when_due(spark, job, labels, due=ends)]
-        else:
-            packed = [packed_files(spark, planner, SplitReader.of(job, planner.streams, labels, aside))]
-        packed += [
-            packed_stream(spark, job, each, base, labels, aside)
-            for each in job.streams
-            if planner is None or not is_file(each)
-        ]
-        answer = pipeline.answers(job, packed, labels)
-        writer = (
-            answer.writeStream.foreachBatch(delivery(folders, sinks))
-            .option("checkpointLocation", str(checkpoint))
-            .queryName(job_name(job))
-            .trigger(**(trigger or {"availableNow": True}))
-        )
-        return started(writer, checkpoint)
-
-
-def started(writer: Any, checkpoint: str | Path | None) -> Any:
-    """Starts what a writer describes; Spark's handle of it."""
-    damaged = (
-        None
-        if checkpoint is None
-        else f"if the checkpoint {checkpoint} is damaged, restore it or choose another"
-    )
-    with translate_spark_errors("Spark does not start the query", remedy=damaged):
-        return writer.start()
-
-
-def job_name(job: JobStage) -> str:
-    """The name by which Spark knows a job: that of its queries, as many as are quickly read."""
-    names = [stage.graph.query for stage in job.queries.values()]
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f"headgate-{', '.join(names[:_NAMES_SHOWN])}{more}"
-
-
-def wait(query: Any) -> None:
-    """Waits for a streaming query; its failure is raised as ours if it has to do with the user."""
-    try:
-        with translate_spark_errors("Spark stopped the query"):
-            query.awaitTermination()
-    except HeadgateError:
-        raise
-    except BaseException:
-        with ignore_dead_jvm():
-            query.stop()
-        raise
-
-
-class partitions:  # noqa: N801 - reads as a clause of `with`
-    """Within it, queries start with so many shuffle partitions and the right state store."""
-
-    def __init__(self, spark: SparkSession, count: int) -> None:
-        self._spark, self._count = spark, count
-
-    def __enter__(self) -> None:
-        self._before = self._spark.conf.get("spark.sql.shuffle.partitions")
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(self._count))
-        pipeline.prepare_session(self._spark)
-
-    def __exit__(self, *failure: object) -> None:
-        with ignore_dead_jvm():
-            self._spark.conf.set("spark.sql.shuffle.partitions", self._before)
 
 
 def _require_end(stream: StreamDef) -> None:

@@ -20,10 +20,12 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, require_free
 from headgate.runtime.spark.filesystem import Folder
+from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.run import SparkOptions, make_stage, partitions, started
+from headgate.runtime.spark.job_run import partitions, started
+from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.sources.end import packed_end
 from headgate.runtime.spark.sources.streams import packed_stream
 from headgate.runtime.spark.workers import prepare_workers

@@ -20,8 +20,10 @@ from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
 from headgate.runtime.spark.failures import close
+from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.run import SparkOptions, log_folder, make_stage, partitions
+from headgate.runtime.spark.job_run import log_folder, partitions
+from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.file_source import packed_files
 from headgate.runtime.spark.sources.split_reader import SplitReader
