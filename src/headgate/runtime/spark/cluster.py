@@ -179,17 +179,20 @@ def _elsewhere(log: Path | None) -> Iterator[None]:
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _ARENAS, _FEW_ARENAS = "MALLOC_ARENA_MAX", "4"
 
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+STATE_STORE = {
+    PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Of what it has written, a store keeps 64 MB in memory unless it is told to write files sooner.
+    "spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB": "16",
+}
+"""How states are kept, in sessions of the command and of others who have not said it otherwise."""
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Of what it has written, a store keeps 64 MB in memory unless it is told to write files sooner.
-    "spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB": "16",
+    **STATE_STORE,
     f"spark.executorEnv.{_ARENAS}": _FEW_ARENAS,
     "spark.python.worker.reuse": "true",
     # Nobody looks at the history of executions, which a query that runs for days would fill memory with.

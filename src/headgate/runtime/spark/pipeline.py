@@ -11,14 +11,13 @@ from pyspark.sql.functions import col, current_timestamp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.runtime.output import arrow_schema
+from headgate.runtime.spark.cluster import PROVIDER, STATE_STORE
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.partition_keys import shard_partition_keys
 from headgate.runtime.spark.processor import FrameProcessor, RowsProcessor, ShardProcessor
 from headgate.runtime.stage import Stage
-
-STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def packed_frame(job: JobStage, name: str, rows: DataFrame, labels: tuple[int, ...]) -> DataFrame:
@@ -83,10 +82,11 @@ def labels_for(spark: SparkSession, job: JobStage) -> tuple[int, ...]:
 
 
 def prepare_session(spark: SparkSession) -> None:
-    """Sees to what the pipeline needs of a session: the state store that `transformWithState` works with."""
-    key = "spark.sql.streaming.stateStore.providerClass"
-    if "RocksDB" not in str(spark.conf.get(key, "")):
-        spark.conf.set(key, STATE_STORE)
+    """Sees to the state store, which `transformWithState` works with only if it is RocksDB; other words stand."""
+    chosen = spark.conf.getAll
+    for key, value in STATE_STORE.items():
+        if key not in chosen or (key == PROVIDER and "RocksDB" not in chosen[key]):
+            spark.conf.set(key, value)
 
 
 # Spark takes functions and looks at their arguments; what they refer to lives in modules that workers import.
