@@ -17,9 +17,7 @@ from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 from tests.spark.shards import Cluster, stage_of
 
-from headgate.kernels.aggregate import closing
-from headgate.kernels.distinct import closing_distinct
-from headgate.kernels.join import purge as join_purge
+from headgate.kernels.state import closings
 from headgate.physical import purge_lowering
 from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
@@ -213,9 +211,7 @@ def text_of(name: str, *, promises: bool = True) -> str:
 def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sweeps after every step in which anything came; closings that nothing counters live for a few rounds."""
     monkeypatch.setattr(purge_lowering, "LIFESPAN", 25)
-    monkeypatch.setattr(join_purge, "_FEW", 1)
-    monkeypatch.setattr(closing, "_FEW", 1)
-    monkeypatch.setattr(closing_distinct, "_FEW", 1)
+    monkeypatch.setattr(closings, "_FEW", 1)
     return
 
 

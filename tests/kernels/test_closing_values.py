@@ -30,12 +30,11 @@ from headgate.kernels.aggregate import (
     ClosingValues,
     Function,
     SettlingAggregate,
-    closing,
 )
-from headgate.kernels.distinct import closing_distinct
 from headgate.kernels.distinct.closing_difference import ClosingDifference
 from headgate.kernels.distinct.difference import Difference
 from headgate.kernels.settled import Settled
+from headgate.kernels.state import closings
 from headgate.model.time import NEVER, Clock
 
 ROW = {"k": pl.Int64(), "x": pl.Int64()}
@@ -50,8 +49,7 @@ payloads = st.tuples(st.integers(0, 2), st.integers(0, 2))
 @pytest.fixture(autouse=True)
 def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A sweep whenever something was closed."""
-    monkeypatch.setattr(closing, "_FEW", 0)
-    monkeypatch.setattr(closing_distinct, "_FEW", 0)
+    monkeypatch.setattr(closings, "_FEW", 0)
     return
 
 
@@ -96,7 +94,7 @@ def test_a_counted_value_that_is_closed_is_not_remembered(
     done = list(steps(kernel, [ROW, schema], inputs, stops, restored=restored))
     assert_same([row for step in done for row in step.said], expected)
     swept = kernel._swept(done[-1].state, AT_LAST)
-    assert swept.groups.bags["x"].rows == 0
+    assert swept.values.bags["x"].rows == 0
 
 
 @given(
@@ -115,10 +113,7 @@ def test_copies_of_a_value_that_both_sides_have_closed_are_not_counted_any_more(
         return Counter({row: count - theirs[row] for row, count in ours.items() if count > theirs[row]})
 
     *_, last = assert_exact(kernel, [ROW, ROW, KEY, KEY], inputs, stops, more, restored=bool(stops))
-    values, closed_values, _ = closing_distinct.swept(
-        last.state.values, last.state.closed_values, ("k",), AT_LAST
-    )
-    assert values.rows + sum(each.rows for each in closed_values) == 0
+    assert kernel._swept(last.state, AT_LAST).rows == 0
 
 
 @st.composite

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kernels.signed import Contents, Payload, Row, assert_exact, cuts, steps, stream
 
-from headgate.kernels.join import purge as join_purge
 from headgate.kernels.join.existence import Existence
 from headgate.kernels.join.existence_purge import SidePurge
 from headgate.kernels.join.negation import Negation
 from headgate.kernels.join.purge import Chain, ChainStep, ClosingInput, PunctuationPurge, Purge
 from headgate.kernels.join.semi_join import SemiJoin
+from headgate.kernels.state.closings import Closings
 from headgate.model.time import NEVER
 
 LEFT = {"k": pl.Int64(), "x": pl.Int64()}
@@ -31,7 +31,7 @@ payloads = st.tuples(st.one_of(st.none(), st.integers(0, 2)), st.integers(0, 2))
 @pytest.fixture(autouse=True)
 def sweeping_often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A sweep after every step."""
-    monkeypatch.setattr(join_purge.Purge, "due", lambda *_: True)
+    monkeypatch.setattr(Closings, "due", True)
     return
 
 

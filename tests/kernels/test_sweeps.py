@@ -63,10 +63,10 @@ def advanced(kernel: Kernel[Any], state: Any, at: int, keys: Sequence[int], clos
 @pytest.mark.parametrize("kernel", kernels(below=False), ids=lambda kernel: type(kernel).__name__)
 def test_a_sweep_waits_for_as_many_closings_as_are_kept(kernel: Kernel[Any]) -> None:
     state = advanced(kernel, kernel.initial(), 1, range(2_000), range(10_000, 10_200))
-    assert (state.since, state.kept >= 2_000) == (0, True)
+    assert (state.closings.since, state.closings.kept >= 2_000) == (0, True)
     for step in range(4):
         state = advanced(kernel, state, 2 + step, (), range(400 * step, 400 * step + 200))
-        assert state.since > 0, "what is kept was looked through for a tenth of it"
+        assert state.closings.since > 0, "what is kept was looked through for a tenth of it"
 
 
 @pytest.mark.parametrize("kernel", kernels(below=True), ids=lambda kernel: type(kernel).__name__)
@@ -92,4 +92,4 @@ def test_one_argument_whose_values_are_closed_one_by_one_does_not_delay_the_othe
             batch(X, [], step),
         ]
         state, _ = kernel.advance(state, inputs, Clock(step - 1, step, 1))
-    assert state.groups.bags["k"].rows <= 500
+    assert state.values.bags["k"].rows <= 500

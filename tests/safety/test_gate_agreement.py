@@ -14,7 +14,7 @@ from tests.oracle.values import same_output
 from tests.safety.memory_queries import ALL, random_queries
 from tests.safety.punctuation_queries import TRIANGLE, join, random_joins
 
-from headgate.kernels.join import purge as join_purge
+from headgate.kernels.state import closings
 from headgate.safety.theory.memory.answers import Row, answer
 from headgate.safety.theory.memory.closure import close
 from headgate.safety.theory.memory.query import Attribute, SpjQuery
@@ -127,7 +127,7 @@ def safe_joins(draw: st.DrawFn) -> JoinQuery:
 @given(safe_joins(), st.integers(0, 1_000))
 def test_admitted_joins_forget_nothing_that_matters(query: JoinQuery, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join_purge, "_FEW", 1)
+        patch.setattr(closings, "_FEW", 1)
         rows = random_rows(punctuated(query), Random(seed), rounds=5, per_round=3)
         given_ = tables(join_text(query), rows)
         step = [{name: table.slice(at, 4) for name, table in given_.items()} for at in range(0, 400, 4)]

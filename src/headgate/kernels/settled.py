@@ -9,42 +9,20 @@ group 7    ──3──┬──5──┬──────────       
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from headgate.kernels.distinct.closing_distinct import CLOSED, VALUES, few
 from headgate.kernels.distinct.multiplicity import group
-from headgate.kernels.state.closed_values import ClosedValues, closed_by_all, not_by_all
-from headgate.kernels.state.store import prefixed, rows_at, under
-from headgate.kernels.state.table import Table
+from headgate.kernels.state.closed_values import closed_by_all
+from headgate.kernels.state.closings import Closings, ClosingState
+from headgate.kernels.state.store import rows_at
+from headgate.kernels.state.table import Table, Tables
 from headgate.model.batch import BORN, SIGN, Batch
 from headgate.model.time import Clock
 
-
-@dataclass(frozen=True, eq=False)
-class SettledState:
-    """The rows of groups that are not closed, what each input has closed, and what came since the last sweep."""
-
-    rows_: Table
-    closed_values: tuple[ClosedValues, ...]
-    since: int = 0
-    kept: int = 0
-
-    @property
-    def rows(self) -> int:
-        return self.rows_.rows + sum(each.rows for each in self.closed_values)
-
-    @property
-    def nbytes(self) -> int:
-        return self.rows_.nbytes + sum(each.nbytes for each in self.closed_values)
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        chunks = self.rows_.chunks(VALUES)
-        for number, each in enumerate(self.closed_values):
-            chunks |= prefixed(each.chunks(), f"{CLOSED}{number}/")
-        return chunks
+_ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -56,51 +34,39 @@ class Settled:
     closed: tuple[str, ...]
     below: tuple[bool, ...]
 
-    def initial(self) -> SettledState:
+    def initial(self) -> ClosingState[Tables]:
         schema = {key: self.schema[key] for key in self.closed}
-        closed_values = tuple(ClosedValues.nothing(schema, below=each) for each in self.below)
-        return SettledState(Table(self.schema, self.keys), closed_values)
-
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> SettledState:
-        empty = self.initial()
-        return SettledState(
-            empty.rows_.restore(chunks, VALUES),
-            tuple(e.restored(under(chunks, f"{CLOSED}{n}/")) for n, e in enumerate(empty.closed_values)),
+        return ClosingState(
+            Tables({_ROWS: Table(self.schema, self.keys)}), Closings.nothing(schema, self.below)
         )
 
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState[Tables]:
+        empty = self.initial()
+        return empty.restored(empty.values.restore, chunks)
+
     def advance(
-        self, state: SettledState, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[SettledState, Batch]:
+        self, state: ClosingState[Tables], inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[ClosingState[Tables], Batch]:
         """The rows that are found to be final in the step; they were there before."""
         nothing = Batch.empty(self.schema)
         if clock.upto <= clock.after:
             return state, nothing
         frame = inputs[0].frame
-        table, _ = state.rows_.expire(clock.after, clock.upto)
+        table, _ = state.values.parts[_ROWS].expire(clock.after, clock.upto)
         # Of a group, what ends at an instant comes before what begins there: the last row says how it stands.
         groups = group(frame, self.keys, frame.get_column(BORN).to_numpy())
         last = groups.order[np.roll(groups.first, -1)]
         rows = rows_at(frame, last)
         ended = rows.get_column(SIGN).to_numpy() < 0
         table = table.put(rows, table.find(rows, self.keys), gone=ended)
-        closed = [batch.frame for batch in inputs[1:]]
-        closed_values = tuple(
-            each.observe(said, clock) for each, said in zip(state.closed_values, closed, strict=True)
-        )
-        since = state.since + sum(said.height for said in closed)
-        if any(self.below):
-            # One value closes many, so what there is to forget follows the rows.
-            since += frame.height
-        after = SettledState(table, closed_values, since, state.kept)
-        return self._swept(after, clock) if since >= max(few(), state.kept) else (after, nothing)
+        after = state.observed(Tables({_ROWS: table}), inputs[:1], inputs[1:], clock)
+        return self._swept(after, clock) if after.due(clock) else (after, nothing)
 
-    def _swept(self, state: SettledState, clock: Clock) -> tuple[SettledState, Batch]:
-        rows = state.rows_.live_rows()
-        final = closed_by_all(state.closed_values, rows, self.closed)
-        closed_values = not_by_all(state.closed_values, clock)
-        table = state.rows_
+    def _swept(self, state: ClosingState[Tables], clock: Clock) -> tuple[ClosingState[Tables], Batch]:
+        table = state.values.parts[_ROWS]
+        rows = table.live_rows()
+        final = closed_by_all(state.closings.closed_values, rows, self.closed)
         if final.any():
             table = table.only(rows.filter(~final), clock.upto)
-        kept = table.live + sum(each.rows for each in closed_values)
         said = Batch.of(rows.filter(final), born=pl.lit(clock.upto))
-        return replace(state, rows_=table, closed_values=closed_values, since=0, kept=kept), said
+        return ClosingState(Tables({_ROWS: table}), state.closings.swept(table.live, clock)), said

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from headgate.model import types
 from headgate.model.scalar import Scalar, column, conjunction
+from headgate.plan.conditions import split
 from headgate.plan.expressions import comparison
 from headgate.plan.nodes import (
     Filter,
@@ -48,17 +49,7 @@ def normalize(node: Node) -> Node:
 
 def split_conjunction(predicate: Scalar) -> list[Scalar]:
     """The conjuncts of a bound predicate, left to right."""
-    found: list[Scalar] = []
-    pending = [predicate.expression]
-    while pending:
-        node = pending.pop()
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.And):
-            pending += [node.expression, node.this]
-        else:
-            found.append(Scalar(node, types.BOOLEAN))
-    return found
+    return [Scalar(part, types.BOOLEAN) for part in split(predicate.expression)]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Aggregate: GROUP BY over signed lifetimes."""
 
 from headgate.kernels.aggregate.call import AggregateCall
-from headgate.kernels.aggregate.closing import ClosingAggregate, ClosingState
+from headgate.kernels.aggregate.closing import ClosingAggregate
 from headgate.kernels.aggregate.closing_values import ClosedArgument, ClosingValues
 from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.panes import PaneAggregate, by_panes
@@ -15,7 +15,6 @@ __all__ = [
     "AggregateState",
     "ClosedArgument",
     "ClosingAggregate",
-    "ClosingState",
     "ClosingValues",
     "Function",
     "PaneAggregate",

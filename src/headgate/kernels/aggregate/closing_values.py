@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.aggregate.bag import Bag
-from headgate.kernels.aggregate.closing import ClosingState, few, restored_closings
 from headgate.kernels.aggregate.coding import decode
 from headgate.kernels.aggregate.groups import NUMBER, Groups
 from headgate.kernels.aggregate.kernel import Aggregate, key_column
+from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.tally import Tally
 from headgate.kernels.state.closed_values import ClosedValues, closed_by_all, not_by_all
+from headgate.kernels.state.closings import Closings, ClosingState, after_sweep
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
 
@@ -50,49 +51,46 @@ class ClosingValues:
         if missing:
             raise ValueError(f"values of {sorted(missing)} are not remembered")
 
-    def initial(self) -> ClosingState:
-        return ClosingState(
-            self.aggregate.initial(), tuple(h for each in self.arguments for h in self._heard(each))
-        )
+    def initial(self) -> ClosingState[AggregateState]:
+        closed_values = tuple(closed for each in self.arguments for closed in self._nothing_closed(each))
+        return ClosingState(self.aggregate.initial(), Closings(closed_values))
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState:
-        return restored_closings(self.aggregate, self.initial().heard, chunks)
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState[AggregateState]:
+        return self.initial().restored(self.aggregate.restore, chunks)
 
     def advance(
-        self, state: ClosingState, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[ClosingState, Batch]:
+        self, state: ClosingState[AggregateState], inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[ClosingState[AggregateState], Batch]:
         """What the aggregate says in the step; closings have no answer of their own."""
-        groups, said = self.aggregate.advance(state.groups, inputs[:1], clock)
-        if clock.upto <= clock.after:
-            return replace(state, groups=groups), said
-        closed = [batch.frame for batch in inputs[1:]]
-        heard = tuple(each.observe(frame, clock) for each, frame in zip(state.heard, closed, strict=True))
-        since = state.since + sum(frame.height for frame in closed)
-        if any(below for each in self.arguments for below in each.below):
-            # One value closes many, so what there is to forget follows the rows.
-            since += inputs[0].height
-        after = ClosingState(groups, heard, since, state.kept)
-        return (self._swept(after, clock) if since >= max(few(), state.kept) else after), said
+        values, said = self.aggregate.advance(state.values, inputs[:1], clock)
+        after = state.observed(values, inputs[:1], inputs[1:], clock)
+        return (self._swept(after, clock) if after.due(clock) else after), said
 
-    def _heard(self, each: ClosedArgument) -> tuple[ClosedValues, ...]:
+    def _nothing_closed(self, each: ClosedArgument) -> tuple[ClosedValues, ...]:
         schema = {name: self.aggregate.schema[name] for name in each.columns}
-        return tuple(ClosedValues.nothing(schema, below=below) for below in each.below)
+        return Closings.nothing(schema, each.below).closed_values
 
-    def _swept(self, state: ClosingState, clock: Clock) -> ClosingState:
+    def _swept(self, state: ClosingState[AggregateState], clock: Clock) -> ClosingState[AggregateState]:
         """The state without the values that all inputs have closed, and without these closings."""
-        bags = dict(state.groups.bags)
+        bags = dict(state.values.bags)
         left: list[ClosedValues] = []
         at = 0
         for each in self.arguments:
-            heard = state.heard[at : at + len(each.below)]
+            closed_values = state.closings.closed_values[at : at + len(each.below)]
             at += len(each.below)
-            bags[each.argument] = self._without(bags[each.argument], each, state.groups.groups, heard, clock)
-            left += not_by_all(heard, clock)
-        kept = sum(bag.rows for bag in bags.values()) + sum(each.rows for each in left)
-        return ClosingState(replace(state.groups, bags=bags), tuple(left), 0, kept)
+            bag = bags[each.argument]
+            bags[each.argument] = self._without(bag, each, state.values.groups, closed_values, clock)
+            left += not_by_all(closed_values, clock)
+        kept = sum(bag.rows for bag in bags.values())
+        return ClosingState(replace(state.values, bags=bags), after_sweep(tuple(left), kept))
 
     def _without(
-        self, bag: Bag, each: ClosedArgument, groups: Groups, heard: Sequence[ClosedValues], clock: Clock
+        self,
+        bag: Bag,
+        each: ClosedArgument,
+        groups: Groups,
+        closed_values: Sequence[ClosedValues],
+        clock: Clock,
     ) -> Bag:
         entries = bag.tally.whole()
         if entries is None:
@@ -107,7 +105,7 @@ class ClosingValues:
                 columns.append(key_column(self.aggregate.keys.index(name)))
         if columns != [_VALUE]:
             rows = rows.join(groups.directory.live_rows(), on=NUMBER, how="left", maintain_order="left")
-        gone = closed_by_all(heard, rows, columns).to_numpy()
+        gone = closed_by_all(closed_values, rows, columns).to_numpy()
         if not gone.any():
             return bag
         return replace(bag, tally=Tally.of(entries.take(np.flatnonzero(~gone)), clock.upto))

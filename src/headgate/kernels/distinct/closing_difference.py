@@ -7,37 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headgate.kernels.distinct.closing_distinct import CLOSED, VALUES, few, swept
+from headgate.kernels.distinct.closing_distinct import swept
 from headgate.kernels.distinct.difference import Difference
-from headgate.kernels.state.closed_values import ClosedValues
-from headgate.kernels.state.store import prefixed, under
+from headgate.kernels.state.closings import Closings, ClosingState
 from headgate.kernels.state.table import Tables
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
-
-
-@dataclass(frozen=True, eq=False)
-class ClosingDifferenceState:
-    """The counts of the values, what has been closed, and what came since the last sweep."""
-
-    values: Tables
-    closed_values: tuple[ClosedValues, ...]
-    since: int = 0
-    kept: int = 0
-
-    @property
-    def rows(self) -> int:
-        return self.values.rows + sum(each.rows for each in self.closed_values)
-
-    @property
-    def nbytes(self) -> int:
-        return self.values.nbytes + sum(each.nbytes for each in self.closed_values)
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        chunks = prefixed(self.values.chunks(), VALUES)
-        for number, each in enumerate(self.closed_values):
-            chunks |= prefixed(each.chunks(), f"{CLOSED}{number}/")
-        return chunks
 
 
 @dataclass(frozen=True)
@@ -48,34 +23,20 @@ class ClosingDifference:
     keys: tuple[str, ...]
     below: tuple[bool, ...]
 
-    def initial(self) -> ClosingDifferenceState:
+    def initial(self) -> ClosingState[Tables]:
         schema = {key: self.difference.schema[key] for key in self.keys}
-        closed_values = tuple(ClosedValues.nothing(schema, below=each) for each in self.below)
-        return ClosingDifferenceState(self.difference.initial(), closed_values)
+        return ClosingState(self.difference.initial(), Closings.nothing(schema, self.below))
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingDifferenceState:
-        closed_values = enumerate(self.initial().closed_values)
-        return ClosingDifferenceState(
-            self.difference.restore(under(chunks, VALUES)),
-            tuple(each.restored(under(chunks, f"{CLOSED}{number}/")) for number, each in closed_values),
-        )
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState[Tables]:
+        return self.initial().restored(self.difference.restore, chunks)
 
     def advance(
-        self, state: ClosingDifferenceState, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[ClosingDifferenceState, Batch]:
+        self, state: ClosingState[Tables], inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[ClosingState[Tables], Batch]:
         """What EXCEPT ALL says in the step; copies of a value that is forgotten stay in the answer."""
         values, said = self.difference.advance(state.values, inputs[:2], clock)
-        if clock.upto <= clock.after:
-            return ClosingDifferenceState(values, state.closed_values, state.since, state.kept), said
-        closed = [batch.frame for batch in inputs[2:]]
-        closed_values = tuple(
-            each.observe(frame, clock) for each, frame in zip(state.closed_values, closed, strict=True)
-        )
-        since = state.since + sum(frame.height for frame in closed)
-        if any(self.below):
-            # One value closes many, so what there is to forget follows the rows.
-            since += inputs[0].height + inputs[1].height
-        if since < max(few(), state.kept):
-            return ClosingDifferenceState(values, closed_values, since, state.kept), said
-        values, closed_values, kept = swept(values, closed_values, self.keys, clock)
-        return ClosingDifferenceState(values, closed_values, 0, kept), said
+        after = state.observed(values, inputs[:2], inputs[2:], clock)
+        return (self._swept(after, clock) if after.due(clock) else after), said
+
+    def _swept(self, state: ClosingState[Tables], clock: Clock) -> ClosingState[Tables]:
+        return ClosingState(*swept(state.values, state.closings, self.keys, clock))

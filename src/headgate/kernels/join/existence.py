@@ -34,9 +34,9 @@ from headgate.kernels.distinct.distinct import LATEST, VALUES, Distinct, Distinc
 from headgate.kernels.distinct.multiplicity import group, starts
 from headgate.kernels.distinct.presence import NOWHERE
 from headgate.kernels.join.existence_purge import LEFT, RIGHT, SidePurge, without
-from headgate.kernels.join.purge import PurgeState
 from headgate.kernels.kernel import State
 from headgate.kernels.keys import Mask, has_null, key_hash, keys_equal
+from headgate.kernels.state.closings import Closings, after_sweep
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.index import HashIndex
 from headgate.kernels.state.store import Layout, Probes, prefixed, rows_at, rows_where, under
@@ -44,7 +44,7 @@ from headgate.kernels.state.table import Ints, Tables, columns_of
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
-_LEFT, _RIGHT, _MATCHES, _CLOSED = "left/", "right/", "matches/", "closed."
+_LEFT, _RIGHT, _MATCHES = "left/", "right/", "matches/"
 
 # The key of rows that have none: every row has the same one.
 _ANY_LEFT, _ANY_RIGHT = "_any_left", "_any_right"
@@ -58,7 +58,7 @@ class ExistenceState:
     left: Endings
     right: Endings | None
     matches: DistinctState
-    purge_state: PurgeState | None = None
+    closings: Closings | None = None
 
     @property
     def rows(self) -> int:
@@ -79,11 +79,9 @@ class ExistenceState:
         parts: dict[str, State] = {_LEFT: self.left, _MATCHES: self.matches}
         if self.right is not None:
             parts[_RIGHT] = self.right
-        if self.purge_state is not None:
-            parts |= {
-                f"{_CLOSED}{number}/": closed_values
-                for number, closed_values in enumerate(self.purge_state.closed_values)
-            }
+        if self.closings is not None:
+            # They name their chunks themselves.
+            parts[""] = self.closings
         return parts
 
 
@@ -172,22 +170,16 @@ class Existence(ABC):
         # The last of the keys by which rows are looked up is the probe.
         keys = (self._probe,) if self.residual is None else (self._keys[0], self._probe)
         left = Endings.empty(Layout(schema, keys), tuple(schema))
-        purge_state = None if self.side_purge is None else self.side_purge.purge.initial()
-        return ExistenceState(left, self._empty_right(), self._matches.initial(), purge_state)
+        closings = None if self.side_purge is None else self.side_purge.purge.initial()
+        return ExistenceState(left, self._empty_right(), self._matches.initial(), closings)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ExistenceState:
         empty = self.initial()
-        purge_state = empty.purge_state
-        if purge_state is not None:
-            closed_values = enumerate(purge_state.closed_values)
-            purge_state = PurgeState(
-                tuple(e.restored(under(chunks, f"{_CLOSED}{n}/")) for n, e in closed_values)
-            )
         return ExistenceState(
             empty.left.restored(under(chunks, _LEFT)),
             None if empty.right is None else empty.right.restored(under(chunks, _RIGHT)),
             self._matches.restore(under(chunks, _MATCHES)),
-            purge_state,
+            None if empty.closings is None else empty.closings.restored(chunks),
         )
 
     def advance(
@@ -211,7 +203,7 @@ class Existence(ABC):
         right_kept = None
         if state.right is not None:
             right_kept = _kept(state.right, right, np.ones(right.height, dtype=np.bool_), [], clock)
-        after = ExistenceState(kept, right_kept, matches, state.purge_state)
+        after = ExistenceState(kept, right_kept, matches, state.closings)
         closed = [batch.frame for batch in inputs[2:]]
         return self._forgotten(after, closed, left.height + right.height, clock), Batch(result)
 
@@ -219,12 +211,12 @@ class Existence(ABC):
         self, state: ExistenceState, closed: Sequence[pl.DataFrame], arrived: int, clock: Clock
     ) -> ExistenceState:
         """The state after closed values were observed, without what can be forgotten if it is time to look."""
-        if self.side_purge is None or state.purge_state is None or clock.upto <= clock.after:
+        if self.side_purge is None or state.closings is None or clock.upto <= clock.after:
             return state
-        purge_state = state.purge_state.observe(closed, arrived, clock)
-        if not self.side_purge.purge.due(purge_state):
-            return replace(state, purge_state=purge_state)
-        closed_values = purge_state.closed_values
+        closings = state.closings.observe(closed, arrived, clock)
+        if not closings.due:
+            return replace(state, closings=closings)
+        closed_values = closings.closed_values
         left, right, matches = state.left, state.right, state.matches
         if self.side_purge.covers(LEFT):
             rows = left.live()
@@ -238,17 +230,13 @@ class Existence(ABC):
                 right = without(
                     right, rows, self.side_purge.gone(RIGHT, rows, closed_values, clock.upto), clock
                 )
-            matches = self._without_matches(matches, purge_state, clock)
+            matches = self._without_matches(matches, closings, clock)
         after = ExistenceState(left, right, matches)
         stored = (left.live(), self._right_keys(matches) if right is None else right.live())
         needed = self.side_purge.purge.only_needed(closed_values, stored.__getitem__, clock)
-        return replace(
-            after, purge_state=PurgeState(needed, 0, after.rows + sum(each.rows for each in needed))
-        )
+        return replace(after, closings=after_sweep(needed, after.rows))
 
-    def _without_matches(
-        self, matches: DistinctState, purge_state: PurgeState, clock: Clock
-    ) -> DistinctState:
+    def _without_matches(self, matches: DistinctState, closings: Closings, clock: Clock) -> DistinctState:
         """The matches without those that stay for ever and that no left row asks for any more.
 
         With a residual all of these can go: a left row that comes finds the right rows that are kept.
@@ -258,9 +246,7 @@ class Existence(ABC):
         rows = table.live_rows()
         gone = rows.get_column(LATEST).to_numpy() == NEVER
         if self.residual is None:
-            gone &= self.side_purge.gone(
-                RIGHT, self._right_keys(matches), purge_state.closed_values, clock.upto
-            )
+            gone &= self.side_purge.gone(RIGHT, self._right_keys(matches), closings.closed_values, clock.upto)
         if not gone.any():
             return matches
         return DistinctState(Tables({VALUES: table.only(rows_where(rows, ~gone), clock.upto)}))

@@ -35,8 +35,9 @@ import polars as pl
 from headgate.kernels.join.arrivals import Arrivals, arrive, can_match
 from headgate.kernels.join.partial_match import PartialMatch
 from headgate.kernels.join.probe_plan import EqualityClass, ProbePlan, plan_probes
-from headgate.kernels.join.purge import Purge, PurgeState
+from headgate.kernels.join.purge import Purge
 from headgate.kernels.kernel import State
+from headgate.kernels.state.closings import Closings
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.store import (
     ENDS,
@@ -54,7 +55,6 @@ from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import Clock
 
 _RESULTS = "results/"
-_CLOSED = "closed."
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class JoinState:
     results: Endings | None
     steps: int = 0
     """Clock steps since the state was made or restored; only lazy expiry counts them."""
-    purge_state: PurgeState | None = None
+    closings: Closings | None = None
     """Where rows are dropped by punctuation: the closed values that are remembered."""
 
     @property
@@ -96,11 +96,9 @@ class JoinState:
     @cached_property
     def _parts(self) -> dict[str, State]:
         parts: dict[str, State] = {f"{number}/": store for number, store in enumerate(self.stores)}
-        if self.purge_state is not None:
-            parts |= {
-                f"{_CLOSED}{number}/": closed_values
-                for number, closed_values in enumerate(self.purge_state.closed_values)
-            }
+        if self.closings is not None:
+            # They name their chunks themselves.
+            parts[""] = self.closings
         return parts if self.results is None else {**parts, _RESULTS: self.results}
 
 
@@ -138,22 +136,18 @@ class Join:
             empty_store(each.store, layout, tuple(each.schema), each.days)
             for each, layout in zip(self.inputs, self._layouts, strict=True)
         )
-        purge_state = None if self.purge is None else self.purge.initial()
-        return JoinState(stores, self._no_results(), purge_state=purge_state)
+        closings = None if self.purge is None else self.purge.initial()
+        return JoinState(stores, self._no_results(), closings=closings)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> JoinState:
         initial = self.initial()
         stores = tuple(
             store.restored(under(chunks, f"{number}/")) for number, store in enumerate(initial.stores)
         )
-        results, purge_state = initial.results, initial.purge_state
-        if purge_state is not None:
-            closed_values = enumerate(purge_state.closed_values)
-            purge_state = PurgeState(
-                tuple(e.restored(under(chunks, f"{_CLOSED}{n}/")) for n, e in closed_values)
-            )
+        results, closings = initial.results, initial.closings
+        closings = None if closings is None else closings.restored(chunks)
         restored = None if results is None else results.restored(under(chunks, _RESULTS))
-        return JoinState(stores, restored, purge_state=purge_state)
+        return JoinState(stores, restored, closings=closings)
 
     def advance(self, state: JoinState, inputs: Sequence[Batch], clock: Clock) -> tuple[JoinState, Batch]:
         arrivals = []
@@ -174,15 +168,15 @@ class Join:
         if due and clock.upto > clock.after:
             stores = tuple(store.expire(clock.upto) for store in stores)
             results = None if results is None else results.expire(clock.upto)
-        purge_state = state.purge_state
-        if self.purge is not None and purge_state is not None and clock.upto > clock.after:
+        closings = state.closings
+        if self.purge is not None and closings is not None and clock.upto > clock.after:
             closed = [batch.frame for batch in inputs[len(self.inputs) :]]
-            purge_state = purge_state.observe(
+            closings = closings.observe(
                 closed, sum(arrivals[n].births.height for n in self.purge.members), clock
             )
-            if self.purge.due(purge_state):
-                stores, purge_state = self.purge.sweep(stores, purge_state, self.equalities, clock)
-        return JoinState(stores, results, steps, purge_state), self._batch(output)
+            if closings.due:
+                stores, closings = self.purge.sweep(stores, closings, self.equalities, clock)
+        return JoinState(stores, results, steps, closings), self._batch(output)
 
     def _births(self, arrivals: Sequence[Arrivals]) -> list[pl.DataFrame]:
         """Results born in the step, with everything that was carried along."""

@@ -25,14 +25,12 @@ import polars as pl
 from headgate.kernels.join.probe_plan import EqualityClass
 from headgate.kernels.keys import Mask
 from headgate.kernels.state.closed_values import ClosedValues, listed
+from headgate.kernels.state.closings import Closings, after_sweep
 from headgate.kernels.state.run import Run
 from headgate.kernels.state.runs import Runs
 from headgate.kernels.state.store import Store, rows_where
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import Clock
-
-# Rows and punctuations that are not worth a sweep.
-_FEW = 128
 
 _AT = "_at"
 
@@ -90,29 +88,23 @@ class Purge:
     punctuation_purges: tuple[PunctuationPurge, ...]
     lifespan: int
 
-    def initial(self) -> PurgeState:
-        return PurgeState(
-            tuple(ClosedValues.nothing(each.schema, below=each.below) for each in self.closings)
-        )
+    def initial(self) -> Closings:
+        return Closings(tuple(ClosedValues.nothing(each.schema, below=each.below) for each in self.closings))
 
     @cached_property
     def members(self) -> frozenset[int]:
         return frozenset(chain.member for chain in self.chains)
 
-    def due(self, purge_state: PurgeState) -> bool:
-        """Whether it is time for a sweep."""
-        return purge_state.since >= max(_FEW, purge_state.kept)
-
     def sweep(
         self,
         stores: Sequence[Store],
-        purge_state: PurgeState,
+        closings: Closings,
         equalities: Sequence[EqualityClass],
         clock: Clock,
-    ) -> tuple[tuple[Store, ...], PurgeState]:
+    ) -> tuple[tuple[Store, ...], Closings]:
         """The stores and punctuations without what can be forgotten at the end of the step."""
         kept = list(stores)
-        closed_values = purge_state.closed_values
+        closed_values = closings.closed_values
         for chain in self.chains:
             live = _live(kept, clock.upto)
             store = kept[chain.member]
@@ -122,8 +114,7 @@ class Purge:
             if gone.any():
                 kept[chain.member] = _of_rows(store, rows_where(rows, ~gone), clock)
         after = self.only_needed(closed_values, _live(kept, clock.upto), clock)
-        left = sum(kept[member].rows for member in self.members) + sum(each.rows for each in after)
-        return tuple(kept), PurgeState(after, 0, left)
+        return tuple(kept), after_sweep(after, sum(kept[member].rows for member in self.members))
 
     def only_needed(
         self, closed_values: Sequence[ClosedValues], live: Live, clock: Clock
@@ -205,24 +196,6 @@ class Purge:
 
     def _columns(self, closing: int) -> tuple[str, ...]:
         return tuple(self.closings[closing].schema)
-
-
-@dataclass(frozen=True, eq=False)
-class PurgeState:
-    """The closed values that are remembered; what came since the last sweep, and what was left by it."""
-
-    closed_values: tuple[ClosedValues, ...]
-    since: int = 0
-    kept: int = 0
-
-    def observe(self, frames: Sequence[pl.DataFrame], arrived: int, clock: Clock) -> PurgeState:
-        """What has come in a step: closed values, and so many rows of inputs that are purged."""
-        closed_values = tuple(
-            each.observe(frame, clock) for each, frame in zip(self.closed_values, frames, strict=True)
-        )
-        return PurgeState(
-            closed_values, self.since + arrived + sum(frame.height for frame in frames), self.kept
-        )
 
 
 def _live(stores: Sequence[Store], upto: int) -> Live:

@@ -19,18 +19,12 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from headgate.model.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, UNITS, WEEK
+from headgate.model.time import DAY, MICROSECOND, MILLISECOND, SECOND, UNITS
 from headgate.safety.reasons.constants import constant
 
 _TRUNCATED = {
-    "MICROSECOND": MICROSECOND,
-    "MILLISECOND": MILLISECOND,
-    "SECOND": SECOND,
-    "MINUTE": MINUTE,
-    "HOUR": HOUR,
-    "DAY": DAY,
+    **UNITS,
     "DD": DAY,
-    "WEEK": WEEK,
     "MONTH": 31 * DAY,
     "MON": 31 * DAY,
     "MM": 31 * DAY,

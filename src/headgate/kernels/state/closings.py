@@ -1,0 +1,122 @@
+"""Closings: what each of several inputs has closed, and when it is time to look through what is kept.
+
+```
+closings     x x  x   x x   x x x        as many as were left by the last sweep, and at least a few: a sweep
+             └─ since ─────────┘ kept    what every input has closed is forgotten, in the state and here
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import polars as pl
+
+from headgate.kernels.kernel import S
+from headgate.kernels.state.closed_values import ClosedValues, not_by_all
+from headgate.kernels.state.store import prefixed, under
+from headgate.model.batch import Batch
+from headgate.model.time import Clock
+
+# Rows and closings that are not worth a sweep.
+_FEW = 128
+
+_VALUES, _CLOSED = "values/", "closed."
+
+
+@dataclass(frozen=True, eq=False)
+class Closings:
+    """The values that each input has closed; what came since the last sweep, and what was left by it."""
+
+    closed_values: tuple[ClosedValues, ...]
+    since: int = 0
+    kept: int = 0
+
+    @staticmethod
+    def nothing(schema: Mapping[str, pl.DataType], below: Iterable[bool]) -> Closings:
+        """Of inputs that close values of the same columns, each `below` or one by one."""
+        return Closings(tuple(ClosedValues.nothing(schema, below=each) for each in below))
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.closed_values)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(each.nbytes for each in self.closed_values)
+
+    def chunks(self) -> dict[str, pl.DataFrame]:
+        chunks: dict[str, pl.DataFrame] = {}
+        for number, each in enumerate(self.closed_values):
+            chunks |= prefixed(each.chunks(), f"{_CLOSED}{number}/")
+        return chunks
+
+    def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Closings:
+        """The closings like these whose `chunks()` are among these."""
+        numbered = enumerate(self.closed_values)
+        return Closings(tuple(each.restored(under(chunks, f"{_CLOSED}{n}/")) for n, each in numbered))
+
+    def observe(self, frames: Sequence[pl.DataFrame], arrived: int, clock: Clock) -> Closings:
+        """What has come in a step: closed values, and so many rows that there may be to forget."""
+        closed_values = tuple(
+            each.observe(frame, clock) for each, frame in zip(self.closed_values, frames, strict=True)
+        )
+        since = self.since + arrived + sum(frame.height for frame in frames)
+        return Closings(closed_values, since, self.kept)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a sweep."""
+        return self.since >= max(_FEW, self.kept)
+
+    def swept(self, kept: int, clock: Clock) -> Closings:
+        """After a sweep that left so many rows: without the values that all have closed."""
+        return after_sweep(not_by_all(self.closed_values, clock), kept)
+
+
+def after_sweep(closed_values: tuple[ClosedValues, ...], kept: int) -> Closings:
+    """The closings that a sweep left, beside so many rows."""
+    return Closings(closed_values, 0, kept + sum(each.rows for each in closed_values))
+
+
+@dataclass(frozen=True, eq=False)
+class ClosingState(Generic[S]):
+    """What a kernel remembers, and the closings by which it forgets."""
+
+    values: S
+    closings: Closings
+
+    @property
+    def rows(self) -> int:
+        return self.values.rows + self.closings.rows
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + self.closings.nbytes
+
+    def chunks(self) -> Mapping[str, pl.DataFrame]:
+        return prefixed(self.values.chunks(), _VALUES) | self.closings.chunks()
+
+    def restored(
+        self, restore: Callable[[Mapping[str, pl.DataFrame]], S], chunks: Mapping[str, pl.DataFrame]
+    ) -> ClosingState[S]:
+        """The state like this empty one whose `chunks()` these are; `restore` knows what the kernel remembers."""
+        return ClosingState(restore(under(chunks, _VALUES)), self.closings.restored(chunks))
+
+    def observed(
+        self, values: S, inputs: Sequence[Batch], closed: Sequence[Batch], clock: Clock
+    ) -> ClosingState[S]:
+        """The state after a step in which these inputs led to `values`, and these were closed."""
+        if clock.upto <= clock.after:
+            return ClosingState(values, self.closings)
+        # Where one value closes many, what there is to forget follows the rows.
+        below = any(each.below for each in self.closings.closed_values)
+        arrived = sum(batch.height for batch in inputs) if below else 0
+        frames = [batch.frame for batch in closed]
+        return ClosingState(values, self.closings.observe(frames, arrived, clock))
+
+    def due(self, clock: Clock) -> bool:
+        """Whether it is time for a sweep; a step of no length must not write chunks under names that are taken."""
+        return clock.upto > clock.after and self.closings.due
