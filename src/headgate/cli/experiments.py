@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BENCH_EPILOG = help_epilog(
     "headgate bench kernels --format json > kernels.json",
     "headgate bench join --interval",
+    "headgate bench queries --rows 4000000 --batch 500000",
     "headgate bench join --rows 4000000 --engines headgate-spark,spark-hdfs",
     codes={0: "measured", 1: "the engines disagree"},
 )
@@ -50,6 +51,7 @@ class Bench(StrEnum):
     multijoin = "multijoin"
     distinct = "distinct"
     aggregate = "aggregate"
+    queries = "queries"
 
 
 class Experiment(StrEnum):
@@ -98,9 +100,12 @@ def bench(
     require_drawing(picture)
     if interval and name is not Bench.window_join:
         raise InputError(f"--interval is for join, not for {name}", remedy="headgate bench join --interval")
+    if quick:
+        rows, batch = min(rows, 600_000), min(batch, 100_000)
+    if name is Bench.queries:
+        _bench_queries(rows, batch, format)
+        return
     if name is not Bench.kernels:
-        if quick:
-            rows, batch = min(rows, 600_000), min(batch, 100_000)
         _bench_streams("interval" if interval else name.value, rows, batch, engines, format, picture)
         return
     from headgate.lab.bench import kernels
@@ -155,6 +160,22 @@ def _working(what: str, work: Callable[[Callable[[str], None]], Any]) -> Any:
     """Does some work while a line on the terminal says how far it is."""
     with open_console(stderr=True).status(f"{what} …") as status:
         return work(lambda step: status.update(f"{step} …"))
+
+
+def _bench_queries(rows: int, batch: int, format: Format) -> None:
+    from headgate.lab.bench import queries
+
+    found = _working("bench queries", lambda say: queries.run(rows=rows, batch=batch, on_progress=say))
+    if format is Format.json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    title = f"queries of one file over one stream on Spark: {rows:,} rows, {batch:,} a batch"
+    table = Table(title=title, title_justify="left", show_edge=False)
+    for heading in ("queries", "rows/s", "of one query's"):
+        table.add_column(heading, justify="right")
+    for each in found.results:
+        table.add_row(str(each.queries), f"{each.rows_per_second:,.0f}", f"{found.share(each):.2f}")
+    open_console().print(table)
 
 
 def _bench_streams(
