@@ -128,7 +128,7 @@ def test_a_plan_that_spark_has_not_taken_up_is_carried_out_once(spark: Any, tmp_
         add_file(tmp_path / "s", number)
         run(spark, tmp_path, "one", drain=False)
     whole = run(spark, tmp_path, "whole", drain=True)
-    state = tmp_path / "state-one" / "q"
+    state = tmp_path / "state-one"
     # As if the last micro-batch had been planned only.
     for folder in ("commits", "offsets"):
         last = max((int(each.name), each) for each in (state / folder).glob("[0-9]*"))[1]
