@@ -78,7 +78,7 @@ def _line(sample: Sample) -> str:
         f"{sample.seconds:6.0f} s  JVM {_megabytes(sample.jvm_bytes)} MB  "
         f"Python {_megabytes(sample.python_bytes)} MB in {sample.processes or 0} processes  "
         f"state {sample.state_rows:,} rows, {sample.state_bytes / 1e6:,.1f} MB  {sample.rows_in:,} rows in  "
-        f"{sample.behind_seconds:,.0f} s behind  {sample.kept_lists} lists"
+        f"{sample.behind_seconds:,.0f} s behind  log {sample.log_bytes:,} bytes"
     )
 
 

@@ -75,7 +75,8 @@ class Sample:
     rows_in: int
     behind_seconds: float
     """How far the slowest query's clock is behind the data, in the auction's time."""
-    kept_lists: int
+    log_bytes: int
+    """Of what is kept about files that have been read."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,7 @@ def _sample(pid: int, folder: Path, feeder: Feeder, seconds: float) -> Sample:
         state_bytes=sum(each["state_bytes"] for each in metrics),
         rows_in=max((each["rows_in"] for each in metrics), default=0),
         behind_seconds=(feeder.latest - (START if clock is None else clock)) / SECOND,
-        kept_lists=sum(1 for _ in (folder / "state").glob("*/headgate/*/**/*.json")),
+        log_bytes=sum(each.stat().st_size for each in (folder / "state").glob("*/headgate/files/*.jsonl")),
     )
 
 

@@ -124,7 +124,7 @@ def read_tables(program: Program, base: Path, options: SparkOptions) -> dict[str
     }
 
 
-_STARTS = 4
+_STARTS = 8
 _SLOW_WORKER = "connect back"
 
 
