@@ -78,7 +78,7 @@ def check(file: Path, definition: StreamDef, size: int) -> list[Span]:
 TIDY = st.sampled_from(["1", "22", "x", "", '"a"', '"b\nc"', '"d""e"', '"\n\n"', '"f,\r\ng"', "é", "h,i"])
 UNTIDY = st.sampled_from(['"', 'h"i', '"j"k', '"l\nm'])
 BREAKS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "\r"])
-KEYS = st.sampled_from(["1", "23", "bad"])
+KEYS = st.sampled_from(["1", "23", "bad", "\ufeff4"])
 ROWS = st.lists(st.tuples(KEYS, TIDY, BREAKS), min_size=5, max_size=16)
 LAST = st.lists(st.tuples(KEYS, UNTIDY | TIDY, BREAKS), max_size=3)
 

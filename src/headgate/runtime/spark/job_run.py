@@ -29,7 +29,7 @@ from headgate.runtime.spark.sources.streams import is_file, packed_stream
 from headgate.runtime.staging import Staging
 
 _NAMES_SHOWN = 4
-_STARTS = 4
+_STARTS = 8
 _SLOW_WORKER = "connect back"
 
 
