@@ -12,7 +12,7 @@ from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.run_display import RunDisplay
 from headgate.model.errors import InputError
-from headgate.runtime.sources.files import is_elsewhere
+from headgate.runtime.sources.files import is_elsewhere, local_path
 
 EPILOG = help_epilog(
     "headgate run auction.cql --output out",
@@ -187,7 +187,7 @@ def run(
     run_local(
         session,
         program,
-        Path(output),
+        local_path(output),
         {
             "batch_rows": batch_rows or LOCAL_BATCH_ROWS,
             "drain": drain is not False,

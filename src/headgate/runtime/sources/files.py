@@ -23,7 +23,7 @@ def find_files(path: str, base: Path, *, moving: bool = False) -> tuple[Path, ..
     is meant from `base` and stays inside it, also by way of `..` and links; an absolute path may lie anywhere.
     `moving`: files come and go while we look, so there may be none, and one that is gone again is left out.
     """
-    given = _local(path)
+    given = local_path(path)
     whole = base / given
     if not given.is_absolute() and not _inside(Path(os.path.normpath(whole.absolute())), base.absolute()):
         raise _escape(path, base)
@@ -52,7 +52,8 @@ def is_elsewhere(path: str) -> bool:
     return scheme is not None and scheme[1].lower() != "file"
 
 
-def _local(path: str) -> Path:
+def local_path(path: str) -> Path:
+    """The path on this machine that a path, or an address with the scheme `file`, means."""
     if not path or "\0" in path:
         raise InputError(
             f"{path!r} is not a path", remedy="name a file, a folder or a pattern such as 'data/*.csv'"

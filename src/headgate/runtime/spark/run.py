@@ -21,7 +21,7 @@ from headgate.runtime.local.files import RunSummary
 from headgate.runtime.sinks.address import Sink, sink_at
 from headgate.runtime.sinks.kafka import KafkaTopic
 from headgate.runtime.sources.changes import change_stream
-from headgate.runtime.sources.files import is_elsewhere
+from headgate.runtime.sources.files import is_elsewhere, local_path
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, held
 from headgate.runtime.spark.cluster import cores
@@ -147,7 +147,8 @@ def _job(
         require_few(metrics, options.max_late)
 
     with translate_spark_errors("Spark cannot run the queries"), ExitStack() as stack:
-        checkpoint, output, staged = place.checkpoint, place.output, None
+        checkpoint = None if place.checkpoint is None else _place(place.checkpoint)
+        output, staged = _place(place.output), None
         if checkpoint is None:
             names = [stage.graph.query for stage in stages]
             staged = stack.enter_context(staging(Path(output), names, overwrite=place.overwrite))
@@ -182,6 +183,11 @@ def _job(
         yield JobRun(
             job, base, checkpoint, planner, folders, whole, sinks, staged, progress, max_late=options.max_late
         )
+
+
+def _place(address: Path | str) -> Path | str:
+    """A folder of this machine, or an address elsewhere."""
+    return address if is_elsewhere(str(address)) else local_path(str(address))
 
 
 def _require_checkpoint(spark: SparkSession, place: Place) -> None:
