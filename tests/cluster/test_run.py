@@ -83,6 +83,6 @@ def test_a_program_of_the_store_goes_on_from_another_driver(
     run(2)
     for name, answer in expected(tmp_path, parts).items():
         assert shown(pl.DataFrame(pl.from_arrow(store.table(f"run/out/{name}")))) == answer, name
-        metrics = json.loads(store.get(f"run/out/{name}/metrics.json"))
+        metrics = json.loads(store.get(f"run/out/{name}/_metrics.json"))
         assert metrics["late_rows"] == 0
     assert "run/state/headgate/query.json" in store.keys("run/state")

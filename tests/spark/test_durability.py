@@ -83,6 +83,19 @@ def test_a_checkpoint_that_another_run_uses_is_refused(tmp_path: Path) -> None:
     assert claim(folder_at(tmp_path / "q"), [stage_of(TEXT.format(seconds=5), "q", {}, shards=2)]).fresh
 
 
+def test_what_is_below_a_checkpoint_is_not_taken_for_it(tmp_path: Path) -> None:
+    stage = stage_of(TEXT.format(seconds=5), "q", {}, shards=2)
+    claim(folder_at(tmp_path / "day"), [stage]).keep()
+    assert claim(folder_at(tmp_path), [stage]).fresh
+    # A version of old had a folder for each query.
+    (tmp_path / "q" / "headgate").mkdir(parents=True)
+    (tmp_path / "q" / "headgate" / "query.json").write_text(
+        '{"format": 5, "run": "x", "query": "q", "stage": []}'
+    )
+    with pytest.raises(InputError, match="has format 5; this version reads format 6"):
+        claim(folder_at(tmp_path), [stage])
+
+
 def test_a_missing_chunk_is_noticed() -> None:
     cluster = Cluster(stage_of(TEXT.format(seconds=5), "q", {}, shards=1))
     cluster.batch({"s": [rows((1, 7), (2, 8))]})

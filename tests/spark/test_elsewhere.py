@@ -60,7 +60,7 @@ def test_a_run_goes_on_at_an_address(spark: Any, elsewhere: Path, tmp_path: Path
     for name, answer in answers.items():
         found = pl.read_parquet(elsewhere / "out" / name / "batch=*" / "*.parquet", hive_partitioning=True)
         assert shown(found) == answer, name
-    metrics = json.loads((elsewhere / "out" / "pairs" / "metrics.json").read_text())
+    metrics = json.loads((elsewhere / "out" / "pairs" / "_metrics.json").read_text())
     assert metrics["late_rows"] == 0
     assert not Path("viewfs:").exists()
     # Another run may not add to it, or replace it unasked.
@@ -82,7 +82,7 @@ def test_late_rows_and_bad_ones_at_an_address(spark: Any, elsewhere: Path) -> No
     assert sorted(late["v"]) == [70, 77, 84]
     assert found.metrics["pairs"]["late_rows"] == 3
     (elsewhere / "b" / "1.csv").write_text("ts,item,v\nsoon,x,1\n")
-    with pytest.raises(DataError, match="soon"):
+    with pytest.raises(DataError, match=r"d/b/1\.csv, row 1, line 2.*soon"):
         run(spark)
 
 

@@ -338,12 +338,12 @@ def test_an_end_is_due_once_behind_all_files(tmp_path: Path) -> None:
     assert files(planned(again.log)) == ["a", "b"]
 
 
-def test_what_reads_no_stream_ends_at_once_and_once(tmp_path: Path) -> None:
+def test_what_reads_no_stream_is_answered_with_the_first_micro_batch(tmp_path: Path) -> None:
     for _ in range(2):
         planner = FilePlanner(tmp_path, (), tmp_path, 10, 2, at_once=True)
         planner.look()
-        planner.plan(ends=True)
-        assert [each.ends for each in planned(planner.log)] == [True]
+        planner.plan()
+        assert [(each.tasks, each.ends) for each in planned(planner.log)] == [((), False)]
 
 
 def test_folders_are_not_looked_at_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,3 +391,37 @@ def test_a_large_text_file_is_cut_into_micro_batches(tmp_path: Path) -> None:
     assert len(batches_of({"s": splits}, 20_000)) == 5
     assert len(splits) > 10
     assert [each.slice.span for each in splits_of(stream, tmp_path, 100_000)] == [None]
+
+
+def test_two_streams_may_read_one_file(tmp_path: Path) -> None:
+    """A file that comes between the looks for two streams is read by both."""
+    log = FileLog(tmp_path / "log", ["s", "t"], 2)
+    file = Slice(tmp_path / "a")
+    log.add([[FileSplit("t", file, 1.0)]], end=False)
+    assert log.known("s") == frozenset()
+    assert log.known("t") == {str(tmp_path / "a")}
+    log.add([[FileSplit("s", file, 1.0)]], end=False)
+    log.compact(2, least=1)
+    again = FileLog(tmp_path / "log", ["s", "t"], 2)
+    assert again.known("s") == again.known("t") == {str(tmp_path / "a")}
+
+
+def test_an_end_is_due_although_queries_over_tables_were_answered(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "a.csv").write_text("2026-01-01T00:00:00,1\n")
+    [stream] = stage_of(
+        TEXT.replace("BY ts;", "BY ts USING csv OPTIONS (path 's');"), "q", {}, shards=1
+    ).streams
+    for ends, expected in ((False, [False]), (True, [False, True]), (True, [False, True])):
+        planner = FilePlanner(tmp_path / "log", (stream,), tmp_path, 10, 2, at_once=True)
+        planner.plan(ends=ends)
+        assert [each.ends for each in planned(planner.log)] == expected
+
+
+def test_a_process_that_should_be_dead_is_noticed(tmp_path: Path) -> None:
+    """What it adds behind the back of the run that goes on is neither believed nor written over."""
+    old, new = (FileLog(tmp_path / "log", ["s"], 2) for _ in range(2))
+    new.add([[FileSplit("s", Slice(tmp_path / "a"), 1.0)]], end=False)
+    with pytest.raises(SetupError, match="another process has added to it"):
+        old.add([[FileSplit("s", Slice(tmp_path / "b"), 1.0)]], end=False)
+    assert FileLog(tmp_path / "log", ["s"], 2).known() == {str(tmp_path / "a")}

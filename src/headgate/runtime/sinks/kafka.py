@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from headgate.model.errors import InputError
 from headgate.model.suggest import did_you_mean
-from headgate.runtime.output import OP, TIME
+from headgate.runtime.output import OP, TIME, escaped_name
 
 if TYPE_CHECKING:
     from headgate.runtime.spark.filesystem import Folder
@@ -91,7 +91,7 @@ class KafkaTopic:
 
     def beside(self, checkpoint: Folder, query: str) -> KafkaTopic:
         """The same sink for a query, with its notes in a checkpoint."""
-        return replace(self, notes=checkpoint / "headgate" / "kafka" / query, query=query)
+        return replace(self, notes=checkpoint / "headgate" / "kafka" / escaped_name(query), query=query)
 
     def _missing(self, spark: Any, messages: Any, batch: int, reached: Mapping[str, str]) -> Any:
         """The messages of a micro-batch without those that an earlier attempt has written."""

@@ -11,10 +11,10 @@ from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.sources.datepattern import strftime_patterns
 from headgate.runtime.sources.literals import TextForms
 
-_PACING = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+PACING = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 """How fast Spark takes up new files; here all files are there from the start."""
 
-_EVERYWHERE = ("path", "recursiveFileLookup", *_PACING)
+_EVERYWHERE = ("path", "recursiveFileLookup", *PACING)
 _IN_TEXT = ("timestampFormat", "dateFormat", "encoding", "charset", "mode", "multiLine")
 KNOWN_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "parquet": _EVERYWHERE,

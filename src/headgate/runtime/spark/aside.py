@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,6 +36,8 @@ class Gathered(RejectState):
     run: str | None = None
     """The run that the folder then belongs to."""
     hidden: Path | None = field(default=None, repr=False)
+    origin: str | None = None
+    """How people know the file, if it is read from a copy."""
 
     def __post_init__(self) -> None:
         """What earlier tasks left in the folder belongs to the same run."""
@@ -48,6 +50,8 @@ class Gathered(RejectState):
     def _keep(self, rows: Sequence[BadRow]) -> None:
         if self.target is None:
             return
+        if self.origin is not None:
+            rows = [replace(row, file=self.origin) for row in rows]
         try:
             if self.hidden is None:
                 self.target.mkdir(parents=True, exist_ok=True)

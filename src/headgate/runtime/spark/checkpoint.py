@@ -106,7 +106,7 @@ def claim(folder: Folder | None, stages: Sequence[Stage]) -> Claim:
             {str(name): list(lines) for name, lines in found["queries"].items()} if written == FORMAT else {}
         )
         run = str(found["run"]) if written == FORMAT else ""
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise SetupError(
             f"{folder}/headgate/{_NAME} cannot be read: {error}",
             remedy="restore the checkpoint, or choose another",
@@ -134,9 +134,12 @@ def claim(folder: Folder | None, stages: Sequence[Stage]) -> Claim:
 
 
 def _note_below(folder: Folder) -> bytes | None:
-    """The note of a checkpoint of old, which had a folder for each query."""
-    below = (folder / name for name in folder.names() if not name.startswith("."))
-    return next((note for each in below if (note := (each / "headgate").read(_NAME)) is not None), None)
+    """The note of a checkpoint of old, which had a folder for each query; it can only be refused."""
+    for name in folder.names():
+        note = None if name.startswith(".") else (folder / name / "headgate").read(_NAME)
+        if note is not None and json.loads(note)["format"] != FORMAT:
+            return note
+    return None
 
 
 def _listed(names: list[str]) -> str:

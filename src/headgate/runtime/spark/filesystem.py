@@ -87,22 +87,34 @@ class Folder:
                 raise
 
     def download(self, target: Path) -> list[Path]:
-        """Copies the files of the folder, or those that the address as a pattern means, to a folder of this machine.
+        """Copies the files below the folder, or below what the address as a pattern means, to this machine.
 
-        Hidden files and folders within are left out, as Spark's readers do.
+        Each comes into a folder of its own, for two may have one name. Hidden ones are left out, as Spark's readers
+        do.
         """
         copied: list[Path] = []
         with _as_os_error(self.address):
             files, path = self._place()
-            for found in files.globStatus(path) or []:
-                inside = files.listStatus(found.getPath()) if found.isDirectory() else [found]
-                for each in inside:
-                    name = str(each.getPath().getName())
-                    if each.isFile() and not name.startswith((".", "_")):
-                        local = target / name
-                        files.copyToLocalFile(False, each.getPath(), self._path(str(local)), True)
-                        copied.append(local)
+            found = files.globStatus(path)
+            for each in self._below(files, list(found) if found is not None else []):
+                folder = target / f"{len(copied):06d}"
+                folder.mkdir()
+                local = folder / str(each.getName())
+                files.copyToLocalFile(False, each, self._path(str(local)), True)
+                copied.append(local)
         return copied
+
+    def _below(self, files: Any, found: list[Any]) -> list[Any]:
+        """The paths of files, and of those in folders, in order of their names."""
+        paths: list[Any] = []
+        for each in sorted(found, key=lambda status: str(status.getPath())):
+            if str(each.getPath().getName()).startswith((".", "_")):
+                continue
+            if each.isDirectory():
+                paths += self._below(files, list(files.listStatus(each.getPath())))
+            else:
+                paths.append(each.getPath())
+        return paths
 
     def exists(self, name: str) -> bool:
         """Whether there is a file or folder of that name."""

@@ -73,9 +73,12 @@ class JobStage:
         return onward
 
     def for_packing(self) -> JobStage:
-        """The same as packing needs it: without tables, and without the stages after it."""
+        """The same as packing needs it: without tables, the stages after it, and options, which may be secret."""
         stages = tuple(
-            None if stage is None else replace(stage, tables={}, onward=None) for stage in self.stages
+            None
+            if stage is None
+            else replace(stage, tables={}, onward=None, streams=tuple(map(_without_options, stage.streams)))
+            for stage in self.stages
         )
         return replace(self, stages=stages, onward=None)
 
@@ -163,3 +166,8 @@ class JobStage:
     def is_first_feed(self, query: int, feed: int) -> bool:
         """Whether a query counts a stream's rows by this feed of its."""
         return self._is_first((query, feed))
+
+
+def _without_options(stream: StreamDef) -> StreamDef:
+    source = None if stream.source is None else replace(stream.source, options=())
+    return replace(stream, source=source)

@@ -51,6 +51,8 @@ class JobRun:
     """Spark's, once it is started."""
     trigger: Mapping[str, Any] = field(default_factory=dict)
     failures: int = 0
+    """Starts in vain since the last micro-batch that was done."""
+    done: int = 0
     max_late: float | None = None
     ends: bool = False
     """Whether this start says that all streams have ended, if no planner does."""
@@ -86,8 +88,10 @@ class JobRun:
 
     def check_alive(self, spark: SparkSession) -> None:
         """Raises if a job that should be running has failed, unless starting it anew may help."""
-        if not self.handle.isActive:
-            self._goes_on(spark)
+        if not self.handle.isActive and not self._goes_on(spark):
+            raise SetupError(
+                "Spark has ended the queries", remedy="start the run again; it goes on from its checkpoint"
+            )
 
     def stop(self) -> None:
         if self.handle is not None:
@@ -122,7 +126,9 @@ class JobRun:
         except SetupError as error:
             for folder in self.folders:
                 require_few(folder.last_metrics(), self.max_late)
-            self.failures += 1
+            done = self.folders[0].last_metrics().get("batches", 0)
+            self.failures = self.failures + 1 if done == self.done else 1
+            self.done = done
             if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
                 raise
             self.start(spark, self.trigger)

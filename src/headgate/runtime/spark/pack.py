@@ -121,11 +121,17 @@ def with_time(rows: pl.DataFrame, stream: StreamDef) -> pl.DataFrame:
     return rows.select(*columns.values(), BORN)
 
 
-def pack_end(job: JobStage, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, Message]]]:
-    """The message that all streams have ended, to every shard of queries that drain, if there is any row."""
+def pack_end(
+    job: JobStage, batches: Iterable[pa.RecordBatch], *, at_once: bool = False
+) -> Iterator[list[tuple[int, Message]]]:
+    """The message that all streams have ended, to every shard of queries that drain, if there is any row.
+
+    With `at_once`, it goes to queries that read no stream instead.
+    """
     if sum(batch.num_rows for batch in batches):
         for query, drains in enumerate(job.drains):
-            if drains:
+            stage = job.stages[query]
+            if not (stage is None or stage.streams) if at_once else drains:
                 message = Message(END, 0, 0, None, None, None, query=query)
                 yield [(place, message) for place in job.places_of(query)]
 

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ from headgate.runtime.stage import Stage
 
 KEPT_NOTES = 100
 """Spark may repeat its last micro-batch, never one so long ago."""
-METRICS, NOTES = "metrics.json", ".batches"
+NOTES = ".batches"
 
 
 class Files(Protocol):
@@ -65,6 +65,7 @@ class QueryOutput(ABC):
     aside: Aside = field(default_factory=Aside)
     progress: SparkProgress | None = None
     """What Spark reports of the query, if anybody listens."""
+    metrics_name: ClassVar[str] = "metrics.json"
     _last: dict[str, Any] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -144,7 +145,7 @@ class QueryOutput(ABC):
         """Takes note that a micro-batch is complete, with what the shards have reported of it."""
         metrics = self._with_progress(self._metrics(reports, batch))
         self._noted.write(f"{batch:05d}.json", _json({"rows": rows, "metrics": metrics}))
-        self.files.write(METRICS, _json(metrics))
+        self.files.write(self.metrics_name, _json(metrics))
         self._noted.delete(f"{batch - KEPT_NOTES:05d}.json")
         self._last = metrics
         self.on_batch(metrics)
@@ -155,7 +156,7 @@ class QueryOutput(ABC):
             self.write_nothing()
         so_far = self.last_metrics() or summed(self.stage, [])
         metrics = self._with_progress({**so_far, "rejected_rows": self.aside.count()})
-        self.files.write(METRICS, _json(metrics))
+        self.files.write(self.metrics_name, _json(metrics))
         return metrics
 
     def strip(self) -> None:
@@ -204,7 +205,7 @@ class QueryOutput(ABC):
         """What Spark had reported; of the last micro-batch it does so when the note of that is written already."""
         last = self.last_metrics()
         try:
-            shown = json.loads(self.files.read(METRICS) or b"{}")
+            shown = json.loads(self.files.read(self.metrics_name) or b"{}")
         except ValueError:
             shown = {}
         return dict((shown if shown.get("batches") == last.get("batches") else last).get("spark", {}))

@@ -34,6 +34,9 @@ from headgate.runtime.spark.query_output import QueryOutput
 class RemoteFolder(QueryOutput):
     """Where one query's output goes, and what has come so far."""
 
+    # Readers of a folder of Parquet files leave out what begins so.
+    metrics_name = "_metrics.json"
+
     def __init__(self, spark: SparkSession, address: str, *rest: Any, **named: Any) -> None:
         super().__init__(*rest, **named)
         self.spark, self.root = spark, Folder(spark, address.rstrip("/"))
@@ -60,7 +63,8 @@ class RemoteFolder(QueryOutput):
             self.root.delete(self.query)
 
     def has_rows(self) -> bool:
-        return any(name.startswith("batch=") for name in self.files.names())
+        batches = (self.files / name for name in self.files.names() if name.startswith("batch="))
+        return any(name.endswith(".parquet") for each in batches for name in each.names())
 
     def write_nothing(self) -> None:
         schema = from_arrow_schema(self.schemas["rows"])
@@ -70,6 +74,10 @@ class RemoteFolder(QueryOutput):
 
     def put(self, kept: DataFrame, query: int, batch: int, rows: Counter[tuple[str, str]]) -> None:
         """Has Spark write a query's rows and late rows of a micro-batch, as many as there are of each kind."""
+        # What an attempt left that had other rows, as it may from a source that has changed.
+        self.files.delete(f"batch={batch}")
+        for folder in self.late.values():
+            (folder / self._late_name).delete(f"batch={batch}")
         for (kind, name), count in rows.items():
             if kind == "rows" and count:
                 answer = pipeline.unpacked(self.stage, kept, query)

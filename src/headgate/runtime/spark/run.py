@@ -73,9 +73,9 @@ def run_to_folder(
     place: Place,
 ) -> RunSummary:
     """Runs queries, as one job, over all that there is of their input; what they say goes to a folder."""
+    for stream in (*program.streams, *_changes(program)):
+        _require_end(stream)
     with _job(spark, program, base, options, place, follows=False) as run:
-        for stream in run.job.streams:
-            _require_end(stream)
         drains = any(run.job.drains)
         run.through(spark, ends=drains and run.plans_all)
         if drains and not run.plans_all:
@@ -130,6 +130,11 @@ def _job(
     if not planned:
         # Spark's own source gives files no order among each other.
         options = replace(options, ordered=False)
+        if options.rejects is not None:
+            raise UnsupportedError(
+                "bad rows of files that Spark's file systems reach stop the run",
+                remedy="leave --rejects away, or keep files and checkpoint on a disk of all machines",
+            )
     tables = read_tables(program, base, options) if place.tables is None else dict(place.tables)
     tables |= {
         table.name: table_elsewhere(spark, table)
@@ -140,7 +145,8 @@ def _job(
         make_stage(query, options, shards=options.shards or tasks, tables=tables, base=base)
         for query in program
     ]
-    job = JobStage.of(stages, [_drains(stage, options, follows=follows) for stage in stages])
+    drains = [_drains(stage, options, follows=follows, planned=planned) for stage in stages]
+    job = JobStage.of(stages, drains)
 
     def on_batch(metrics: Mapping[str, Any]) -> None:
         place.on_batch(metrics)
@@ -206,12 +212,16 @@ def _require_checkpoint(spark: SparkSession, place: Place) -> None:
         )
 
 
+def _changes(program: Program) -> list[StreamDef]:
+    """The streams that tell the changes of tables."""
+    return [found.stream for table in program.tables if (found := change_stream(table)) is not None]
+
+
 def _is_planned(program: Program, place: Place) -> bool:
     """Whether a run plans by itself which files are read when: if they and the log of it are on a disk."""
-    changes = [found.stream for table in program.tables if (found := change_stream(table)) is not None]
     paths = [
         dict(each.source.options).get("path", "")
-        for each in (*program.streams, *changes)
+        for each in (*program.streams, *_changes(program))
         if each.source is not None and is_file(each)
     ]
     return not any(map(is_elsewhere, [*paths, str(place.checkpoint or "")]))
@@ -224,11 +234,11 @@ def _output(spark: SparkSession, output: Path | str, stage: Stage, *rest: Any) -
     return QueryFolder(Path(output), stage, *rest)
 
 
-def _drains(stage: Stage, options: SparkOptions, *, follows: bool) -> bool:
+def _drains(stage: Stage, options: SparkOptions, *, follows: bool, planned: bool) -> bool:
     """Whether a query's clock runs on after the last row; if nothing is said, that of files does."""
     if not stage.streams:
-        # It has nothing to wait for.
-        return True
+        # It has nothing to wait for; where files are planned, it is answered with the first micro-batch.
+        return not planned
     if follows:
         return False
     return all(map(is_file, stage.streams)) if options.drain is None else options.drain

@@ -109,7 +109,7 @@ class FileLog:
         self._batches: list[FileBatch] = []
         """Those that are not compacted."""
         self._digests: list[str] = []
-        self._known: set[str] = set()
+        self._known: dict[str, set[str]] = {name: set() for name in self._streams}
         self._kept: dict[str, int] = {}
         """How many names of a stream there were when those of files that are no more were dropped."""
         self._size = 0
@@ -126,9 +126,13 @@ class FileLog:
         """Whether anything was planned after which the end of all streams has not been said."""
         return not (self._batches[-1].ends if self._batches else self._base.ended)
 
-    def known(self) -> frozenset[str]:
-        """The files that have been planned already."""
-        return frozenset(self._known)
+    def known(self, stream: str | None = None) -> frozenset[str]:
+        """The files of a stream, or of all, that have been planned already.
+
+        Two streams may read one file, which is then new to each of them.
+        """
+        found = self._known.values() if stream is None else [self._known.get(stream, set())]
+        return frozenset[str]().union(*found)
 
     def offset(self, batch: int) -> Offset:
         """The offset after so many micro-batches."""
@@ -189,7 +193,10 @@ class FileLog:
         content = b"".join(lines)
         beside = self.path.with_name(f".{_NAME}")
         with self._writing():
-            beside.write_bytes(content)
+            with beside.open("wb") as out:
+                out.write(content)
+                out.flush()
+                os.fsync(out.fileno())
             self._require_size()
             beside.replace(self.path)
         self._base, self._batches, self._digests, self._size = base, left, digests, len(content)
@@ -210,14 +217,16 @@ class FileLog:
             files = self._base.files.get(stream, set())
             if files and len(files) >= 2 * self._kept.get(stream, 0):
                 there = {file for file in files if Path(file).exists()}
-                self._known -= files - there
+                self._known[stream] -= files - there
                 self._base.files[stream] = there
                 self._kept[stream] = max(_COMPACTED_AT_ONCE, len(there))
 
     def _take(self, batches: Sequence[FileBatch], digests: Sequence[str]) -> None:
         self._batches += batches
         self._digests += digests
-        self._known.update(file for batch in batches for _, file in batch.files)
+        for batch in batches:
+            for stream, file in batch.files:
+                self._known.setdefault(stream, set()).add(file)
 
     def _load(self) -> None:
         try:
@@ -231,7 +240,7 @@ class FileLog:
         for number, line in enumerate(content[: self._size].splitlines()):
             try:
                 self._read(json.loads(line), first=number == 0)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
                 raise self._damaged(f"line {number + 1} cannot be read") from error
             except _MismatchError as error:
                 raise self._damaged(f"line {number + 1} has been changed") from error
@@ -243,7 +252,8 @@ class FileLog:
             found = entry["base"]
             files = {name: set(each) for name, each in found["files"].items()}
             self._base = _Base(**found | {"files": files})
-            self._known.update(*files.values())
+            for name, each in files.items():
+                self._known.setdefault(name, set()).update(each)
             return
         batches = [_batch_from(each) for each in entry["batches"]]
         digests = _chain(self.last.digest, batches)
@@ -255,9 +265,15 @@ class FileLog:
         with self._writing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # A log that is gone must not be begun anew behind the micro-batches that were in it.
-            with self.path.open("r+b" if self._size else "ab") as out:
-                out.truncate(self._size)
+            if not self._size:
+                self.path.touch()
+            with self.path.open("r+b") as out:
                 out.seek(self._size)
+                if b"\n" in out.read():
+                    # No killed process left that; one that should be dead, or another run, still writes here.
+                    raise self._damaged("another process has added to it")
+                out.seek(self._size)
+                out.truncate()
                 out.write(line)
                 out.flush()
                 os.fsync(out.fileno())

@@ -44,7 +44,7 @@ class FilePlanner:
     discovers: bool = True
     """Otherwise only what the log has already is read."""
     at_once: bool = False
-    """Whether there are queries that read no stream, so that for them the end comes with the first micro-batch."""
+    """Whether there are queries that read no stream, and so are answered with the first micro-batch."""
     state: PlannerState = field(default_factory=PlannerState)
 
     @cached_property
@@ -53,9 +53,10 @@ class FilePlanner:
 
     def plan(self, *, ends: bool = False) -> None:
         """Plans what is there and in no micro-batch yet, and with `ends` the end of all streams, if it is due."""
-        known = self.log.known()
         splits = {
-            each.name: splits_of(each, self.base, self.batch_rows, known, moving=self.moving)
+            each.name: splits_of(
+                each, self.base, self.batch_rows, self.log.known(each.name), moving=self.moving
+            )
             for each in (self.streams if self.discovers else ())
         }
         batches = batches_of(splits, self.batch_rows)
@@ -63,7 +64,7 @@ class FilePlanner:
         due = ends and (self.log.open or not self.discovers)
         first = self.at_once and self.log.last == START
         if batches or due or first:
-            self.log.add(batches, end=ends or first)
+            self.log.add(batches or [[]], end=ends)
 
     def look(self) -> None:
         """Plans as `plan` does, unless it was done only just now."""

@@ -63,11 +63,13 @@ class FileDataSource(DataSource):  # type: ignore[misc]
 
 
 class TaskPartition(InputPartition):  # type: ignore[misc]
-    """What one task reads, and whether it says that all streams have ended."""
+    """What one task reads, and whether it says that all streams have ended, or that those who read none may begin."""
 
-    def __init__(self, splits: TaskSplits | None, now: int, *, ends: bool) -> None:
+    def __init__(
+        self, splits: TaskSplits | None, now: int, *, ends: bool = False, begins: bool = False
+    ) -> None:
         super().__init__(None)
-        self.splits, self.now, self.ends = splits, now, ends
+        self.splits, self.now, self.ends, self.begins = splits, now, ends, begins
 
 
 class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -104,14 +106,20 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
         return self._log.offset(begun.batch + 1).as_json
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[TaskPartition]:
-        batches = self._log.between(_offset(start), _offset(end))
-        return [each for batch in batches for each in _partitions(batch)]
+        begun = _offset(start)
+        batches = self._log.between(begun, _offset(end))
+        found = [each for batch in batches for each in _partitions(batch)]
+        if batches and begun.batch == 0 and self._planner.at_once:
+            found.append(TaskPartition(None, batches[0].now, begins=True))
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskPartition)
         reader: SplitReader = _unpacked(self._packed_reader)
         if partition.splits is not None:
             yield from reader.read(partition.splits, partition.now)
+        if partition.begins:
+            yield from reader.begin()
         if partition.ends:
             yield from reader.end()
 
@@ -130,7 +138,7 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
 
 
 def _partitions(batch: FileBatch) -> list[TaskPartition]:
-    found = [TaskPartition(task, batch.now, ends=False) for task in batch.tasks]
+    found = [TaskPartition(task, batch.now) for task in batch.tasks]
     return [*found, TaskPartition(None, batch.now, ends=True)] if batch.ends else found
 
 

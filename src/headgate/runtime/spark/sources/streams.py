@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import current_timestamp
 
 from headgate.model.errors import DeclarationError, InputError, SetupError
-from headgate.model.types import spark_name
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sources.files import find_files, is_elsewhere
 from headgate.runtime.sources.kafka_options import read_kafka_options
-from headgate.runtime.sources.options import FILE_FORMATS
+from headgate.runtime.sources.options import FILE_FORMATS, read_options
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line
@@ -25,6 +24,7 @@ from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.sources import connectors
+from headgate.runtime.spark.sources.binary_files import file_contents, rows_of_files
 from headgate.runtime.spark.sources.kafka import Decoder, kafka_frame, require_topics
 
 
@@ -44,7 +44,9 @@ def packed_stream(
     """A declared stream from Spark's source of its format, packed."""
     if stream.source is not None and stream.source.format == "kafka":
         return _packed_kafka(spark, job, stream, labels, aside)
-    return pipeline.packed_frame(job, stream.name, native(spark, stream, base), labels)
+    if is_file(stream):
+        return _packed_files(spark, job, stream, base, labels, aside)
+    return pipeline.packed_frame(job, stream.name, native(spark, stream), labels)
 
 
 def _packed_kafka(
@@ -62,7 +64,26 @@ def _packed_kafka(
     return messages.mapInArrow(_decoding(decoder, packer, labels), TO_SHARD_DDL)
 
 
-def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
+def _packed_files(
+    spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
+) -> DataFrame:
+    path = read_options(stream).path
+    if not is_elsewhere(path):
+        find_files(path, base)
+    with _known(_format(stream)):
+        files = file_contents(spark, stream, base)
+    packer = Packer.of(job, stream.name)
+    if packer.looks_ahead:
+        files = files.withColumn(NOW, current_timestamp())
+    return files.mapInArrow(_reading(stream, packer, labels, aside), TO_SHARD_DDL)
+
+
+def _format(stream: StreamDef) -> str:
+    assert stream.source is not None
+    return stream.source.format
+
+
+def native(spark: SparkSession, stream: StreamDef) -> DataFrame:
     """A declared stream as Spark's own source reads it."""
     if stream.source is None:
         raise DeclarationError(
@@ -71,24 +92,10 @@ def native(spark: SparkSession, stream: StreamDef, base: Path) -> DataFrame:
         )
     options = dict(stream.source.options)
     reader = spark.readStream.format(stream.source.format)
-    if is_file(stream):
-        path = options.pop("path", None)
-        if path is None:
-            raise DeclarationError(f"{stream.name} has no path", remedy="add path '…' to its OPTIONS")
-        reader = reader.schema(", ".join(f"`{c.name}` {spark_name(c.type)}" for c in stream.columns))
-        options = {"mode": "FAILFAST", **options} if stream.source.format != "parquet" else options
-        return reader.options(**options).load(path if is_elsewhere(path) else _here(path, base))
     with _known(stream.source.format):
         frame = reader.options(**options).load()
     require_columns(frame, stream, f"stream {stream.name}: {stream.source.format}")
     return frame
-
-
-def _here(path: str, base: Path) -> str:
-    """The folder or pattern on this machine that a declaration means; InputError if there is nothing."""
-    files = find_files(path, base)
-    whole = Path(path) if Path(path).is_absolute() else (base / path).absolute()
-    return str(whole if whole.exists() else files[0].parent)
 
 
 class _known:  # noqa: N801 - reads as a clause of `with`
@@ -121,3 +128,15 @@ def _decoding(decoder: Decoder, packer: Packer, labels: tuple[int, ...]) -> Any:
             yield to_shards(piece, labels)
 
     return decode
+
+
+def _reading(stream: StreamDef, packer: Packer, labels: tuple[int, ...], aside: Aside) -> Any:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext  # noqa: PLC0415 - exists in a worker only
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        for piece in packer.messages(rows_of_files(stream, batches, aside), part):
+            yield to_shards(piece, labels)
+
+    return read
