@@ -132,17 +132,17 @@ def test_any_cut_and_any_restart_say_the_same(query: str, seed: int, count: int)
 
 
 def peaks(query: str) -> tuple[int, int]:
-    """The largest state, in rows, within the first sixth of long streams and in all of it."""
+    """The largest state, in rows, within the first third of long streams and in all of it."""
     found = Session().sql(text_of(query))
     assert found is not None
     ready = compile_query(found.planned)
     rows = tables(text_of(query), rows_of(Random(3), 2_400))
-    streams = [(s, frame_of(rows[s.name], s.columns).iter_slices(100)) for s in ready.streams]
+    streams = [(s, frame_of(rows[s.name], s.columns).iter_slices(60)) for s in ready.streams]
     sizes: list[int] = []
     LocalRun(Program((ready,)), streams).run(
         lambda *_: None, lambda query, stream, late: None, lambda progress: sizes.append(progress.state_rows)
     )
-    return max(sizes[: len(sizes) // 6]), max(sizes)
+    return max(sizes[: len(sizes) // 3]), max(sizes)
 
 
 @pytest.mark.parametrize("query", QUERIES)
