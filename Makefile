@@ -39,7 +39,7 @@ test-spark: $(STAMP) ## run the tests that start Spark; they need Java 17. PYSPA
 	$(PY) -m pytest -n 2 -m 'spark and not long and not faults' --hypothesis-profile=$(PROFILE) $(ARGS)
 
 test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples
-	$(PY) -m pytest -n 2 -m 'not faults and not services and not cluster' --hypothesis-profile=long $(ARGS)
+	POLARS_MAX_THREADS=2 $(PY) -m pytest -n 2 -m 'not faults and not services and not cluster' --hypothesis-profile=long $(ARGS)
 
 test-faults: $(STAMP) ## kill processes of queries on Spark, twenty times
 	$(PY) -m pytest -m faults tests/spark $(ARGS)

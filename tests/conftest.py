@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Processes of xdist share the cores: threads of their own would only get into each other's way. A setting wins.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for _library in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(_library, "1")
 
 # No deadline anywhere: a busy machine is not a wrong answer.
 _shared = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,6 +29,13 @@ os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 _HERE = Path(__file__).parent
 _ON_SPARK = (_HERE / "spark", _HERE / "linting")
+
+
+def pytest_collection_finish() -> None:
+    """Lets the garbage collector leave alone what stays anyway: modules and tests are most of what there is."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -12,9 +13,10 @@ from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, canonical_row, change_key
 
 from headgate.model.batch import BORN, SIGN
+from headgate.physical import purge_lowering
 from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
-from headgate.physical.program import Program
+from headgate.physical.program import CompiledQuery, Program
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.local.engine import LocalRun, LocalShard, Progress, Stop, static_table
 from headgate.runtime.shard import ShardState
@@ -32,11 +34,7 @@ def output_of(
     stop: Stop = Stop.DRAINED,
 ) -> list[Change]:
     """All that a query says when its streams' rows arrive in the given pieces, in canonical order."""
-    session = Session()
-    session.sql(text)
-    mark_changing(session, tables)
-    found = session.query(query)
-    ready = compile_query(found.planned, allow_unbounded=True, strategy=strategy)
+    ready = _compiled(text, query, _changing_among(tables), strategy, purge_lowering.LIFESPAN)
     streams = [(stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in ready.streams]
     given = {table.name: _table(tables[table.name], table.columns) for table in ready.tables}
     run = LocalRun(Program((ready,)), streams, given, stop)
@@ -50,11 +48,29 @@ def output_of(
     return sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
 
 
+@lru_cache(maxsize=256)
+def _compiled(
+    text: str, query: str, changing: tuple[str, ...], strategy: Strategy, lifespan: int
+) -> CompiledQuery:
+    """A query as it will run; a compiled query is not changed by running. `lifespan` is what some tests alter."""
+    session = Session()
+    session.sql(text)
+    _mark_changing(session, changing)
+    return compile_query(session.query(query).planned, allow_unbounded=True, strategy=strategy)
+
+
 def mark_changing(session: Session, tables: Mapping[str, pa.Table | Sequence[TimedRow]]) -> None:
     """Lets a session know which tables change: those that are given as timed rows."""
-    for name, rows in tables.items():
-        if not isinstance(rows, pa.Table):
-            session.catalog = session.catalog.with_changes(name)
+    _mark_changing(session, _changing_among(tables))
+
+
+def _changing_among(tables: Mapping[str, pa.Table | Sequence[TimedRow]]) -> tuple[str, ...]:
+    return tuple(name for name, rows in tables.items() if not isinstance(rows, pa.Table))
+
+
+def _mark_changing(session: Session, names: Sequence[str]) -> None:
+    for name in names:
+        session.catalog = session.catalog.with_changes(name)
 
 
 def _restore(shard: LocalShard) -> None:

@@ -13,10 +13,10 @@ from tests.oracle.values import same_output
 CASES = all_cases()
 
 
-def row_by_row(inputs: Mapping[str, pa.Table]) -> list[dict[str, pa.Table]]:
-    """One row of every stream at a time."""
+def row_by_row(inputs: Mapping[str, pa.Table], step: int = 1) -> list[dict[str, pa.Table]]:
+    """One row of every stream at a time, or `step` rows."""
     longest = max((table.num_rows for table in inputs.values()), default=0)
-    return [{name: table.slice(at, 1) for name, table in inputs.items()} for at in range(longest)]
+    return [{name: table.slice(at, step) for name, table in inputs.items()} for at in range(0, longest, step)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -339,7 +339,7 @@ def test_the_state_does_not_grow(name: str) -> None:
         else 200
     )
     rows = random_rows(QUERIES[name][0], Random(5), rounds=rounds)
-    first, second = peaks(name, rows, step=12)
+    first, second = peaks(name, rows, step=24)
     total = sum(len(each) for each in rows.values())
     assert second <= 1.5 * first + 10
     assert second < total / 6
