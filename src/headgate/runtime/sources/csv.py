@@ -24,7 +24,7 @@ from headgate.runtime.sources.options import CsvDialect
 from headgate.runtime.sources.piece import Piece, RowPlace
 from headgate.runtime.sources.records import Records, csv_records, tidy_end, unescaped
 from headgate.runtime.sources.rejects import Origin, shown
-from headgate.runtime.sources.textfile import Flaw, text_pieces
+from headgate.runtime.sources.textfile import BYTE_ORDER_MARK, Flaw, text_pieces
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ class _CsvFile:
         null = self.dialect.null
         try:
             table = arrow_csv.read_csv(
-                pa.BufferReader(self._plain(data)),
+                pa.BufferReader(_unmistakable(self._plain(data))),
                 read_options=arrow_csv.ReadOptions(
-                    use_threads=False, block_size=len(data) + 1, column_names=names
+                    use_threads=False, block_size=len(data) + 4, column_names=names
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=self.dialect.separator,
@@ -201,3 +201,8 @@ def _indexes(file: Origin, header: list[str], columns: tuple[Column, ...]) -> tu
             )
         indexes.append(folded.index(name))
     return tuple(indexes)
+
+
+def _unmistakable(data: bytes) -> bytes:
+    """Rows from which Arrow takes no byte order mark away: that of the file is gone, and this one is text."""
+    return BYTE_ORDER_MARK + data if data.startswith(BYTE_ORDER_MARK) else data
