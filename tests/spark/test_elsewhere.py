@@ -82,7 +82,7 @@ def test_late_rows_and_bad_ones_at_an_address(spark: Any, elsewhere: Path) -> No
     assert sorted(late["v"]) == [70, 77, 84]
     assert found.metrics["pairs"]["late_rows"] == 3
     (elsewhere / "b" / "1.csv").write_text("ts,item,v\nsoon,x,1\n")
-    with pytest.raises(DataError, match=r"d/b/1\.csv, row 1, line 2.*soon"):
+    with pytest.raises(DataError, match=r"viewfs://headgate/d/b/1\.csv, row 1 \(line 2\), column ts: 'soon'"):
         run(spark)
 
 
