@@ -16,6 +16,7 @@ from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, change_key
 from tests.spark.shards import arriving, stage_of
 
+from headgate.model.errors import SetupError
 from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.checkpoint import claim
@@ -49,7 +50,16 @@ def output_on_spark(
     planner.log.add([each for each in batches if each], end=True)
     output = QueryFolder(folder / "out", stage, claim(None, [stage]))
     output.prepare(overwrite=False)
-    wait(start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output], output.aside))
+    for left in reversed(range(4)):
+        try:
+            wait(
+                start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output], output.aside)
+            )
+            break
+        except SetupError as error:
+            # A busy machine may not start a worker in the time that Spark gives it; the command starts anew too.
+            if not left or "connect back" not in str(error):
+                raise
     return read_changes(output.folder), output.finish()
 
 
