@@ -48,7 +48,7 @@ def test_another_driver_goes_on_from_the_store(cluster: Cluster, store: Store) -
     with cluster.driver() as driver:
         refused = driver.python(program)
         assert driver.written() == []
-    assert refused == f"the checkpoint {place}/state belongs to another form of query q20:\n"
+    assert refused == f"the checkpoint {place}/state belongs to query q10, and this run is of query q20\n"
 
     # x is answered now: of the first rows, only those before the second of a were certain.
     store.put_table("session/in/a/2.parquet", rows((90, "z"), (100, "w")))
