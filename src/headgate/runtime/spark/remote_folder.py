@@ -6,7 +6,7 @@ ADDRESS/_late/<stream>/query=<query>/batch=3/…  late rows, likewise
 ```
 
 Nothing is renamed by us: a store cannot do that. Spark writes a micro-batch into a folder of its own, in place of
-what an earlier attempt left there. Whoever reads the query's folder finds every row once, and `batch` as a column.
+what an earlier attempt left there. Who reads the folder without hidden names finds every row once, and `batch` too.
 A reader who comes in the middle of a micro-batch may see a part of it; the notes (`query_output`) say which are
 complete.
 """
