@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 
 from headgate.model.errors import SetupError
+from headgate.runtime.spark import workers
+from headgate.runtime.spark.start_settings import checkpoint_files, start_settings
 from headgate.runtime.spark.workers import prepare_workers
 
 
@@ -45,3 +49,51 @@ def test_a_python_that_is_not_there_is_told_of(spark: Any, context: Any, tmp_pat
     context.pythonExec = str(tmp_path / "none")
     with pytest.raises(SetupError, match="workers cannot run"):
         prepare_workers(spark)
+
+
+def test_workers_import_pyspark_as_it_is_installed_and_not_from_its_archive(spark: Any) -> None:
+    prepare_workers(spark)
+
+    def where(_: Iterator[int]) -> Iterator[str]:
+        import pyspark  # noqa: PLC0415 - in the worker
+
+        return iter([pyspark.__file__])
+
+    [found] = spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect()
+    assert Path(found).is_file()
+
+
+def test_another_module_that_python_imports_when_it_starts_is_not_hidden(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('mine')")
+    ours = Path(workers.__file__).parent / "worker_path"
+    script = "import sys, sitecustomize; print(sitecustomize.__file__, len(sys.path) - len(set(sys.path)))"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ours), str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.splitlines() == ["mine", f"{tmp_path / 'sitecustomize.py'} 0"]
+
+
+def test_a_checkpoint_on_a_disk_is_written_with_few_processes_and_settings_come_back(
+    spark: Any, tmp_path: Path
+) -> None:
+    manager = "spark.sql.streaming.checkpointFileManagerClass"
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    with start_settings(spark, 7, tmp_path / "checkpoint"):
+        name = spark.conf.get(manager)
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "7"
+        assert spark._jvm.java.lang.Class.forName(name).getName() == name
+    assert spark.conf.get(manager, None) is None
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+def test_a_way_to_write_checkpoints_that_somebody_has_chosen_stands(spark: Any, tmp_path: Path) -> None:
+    manager = "spark.sql.streaming.checkpointFileManagerClass"
+    spark.conf.set(manager, "chosen")
+    try:
+        assert checkpoint_files(spark, tmp_path) == {}
+    finally:
+        spark.conf.unset(manager)

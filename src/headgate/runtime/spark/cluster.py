@@ -89,6 +89,8 @@ def open_spark(
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only after it is known to be there
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    from headgate.runtime.spark.workers import prepare_workers  # noqa: PLC0415
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Before Java starts: with an arena for nearly every thread of its, the C library gives hardly any memory back.
@@ -110,6 +112,7 @@ def open_spark(
         if type(error).__module__.startswith(("py4j", "pyspark")):
             raise SetupError(f"Spark does not start: {first_line(error)}", remedy="check --master") from error
         raise
+    prepare_workers(spark)
     return spark
 
 
@@ -195,6 +198,8 @@ _SETTINGS = {
     **STATE_STORE,
     f"spark.executorEnv.{_ARENAS}": _FEW_ARENAS,
     "spark.python.worker.reuse": "true",
+    # Python workers that differ in this are not shared, so that readers and shards would each start their own.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Nobody looks at the history of executions, which a query that runs for days would fill memory with.
     "spark.sql.ui.retainedExecutions": "10",
     "spark.ui.retainedJobs": "10",

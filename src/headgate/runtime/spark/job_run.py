@@ -26,6 +26,7 @@ from headgate.runtime.spark.query_output import QueryOutput
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.streams import is_file, packed_stream
+from headgate.runtime.spark.start_settings import start_settings
 from headgate.runtime.staging import Staging
 
 _NAMES_SHOWN = 4
@@ -183,7 +184,7 @@ def start_job(
     from headgate.runtime.spark.sources.end_source import packed_end_when_due  # noqa: PLC0415
     from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415
 
-    with partitions(spark, job.places):
+    with start_settings(spark, job.places, checkpoint):
         labels = pipeline.labels_for(spark, job)
         if planner is None:
             packed = [packed_end_when_due(spark, job, labels, due=ends)]
@@ -233,19 +234,3 @@ def wait(query: Any) -> None:
         with ignore_dead_jvm():
             query.stop()
         raise
-
-
-class partitions:  # noqa: N801 - reads as a clause of `with`
-    """Within it, queries start with so many shuffle partitions and the right state store."""
-
-    def __init__(self, spark: SparkSession, count: int) -> None:
-        self._spark, self._count = spark, count
-
-    def __enter__(self) -> None:
-        self._before = self._spark.conf.get("spark.sql.shuffle.partitions")
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(self._count))
-        pipeline.prepare_session(self._spark)
-
-    def __exit__(self, *failure: object) -> None:
-        with ignore_dead_jvm():
-            self._spark.conf.set("spark.sql.shuffle.partitions", self._before)

@@ -24,10 +24,11 @@ from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.job_run import partitions, started
+from headgate.runtime.spark.job_run import started
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.sources.end import packed_end
 from headgate.runtime.spark.sources.streams import packed_stream
+from headgate.runtime.spark.start_settings import start_settings
 from headgate.runtime.spark.workers import prepare_workers
 from headgate.runtime.stage import Stage
 
@@ -120,7 +121,7 @@ class SparkWorkspace:
         claimed = claim(kept, [stage])
         job = JobStage.of([stage])
         aside = _aside(stage, chosen, claimed.run)
-        with partitions(self.spark, stage.most_shards):
+        with start_settings(self.spark, stage.most_shards, checkpoint):
             packed = self._packed(stage, base, aside, finite=finite)
             match sink:
                 case Path():

@@ -22,12 +22,13 @@ from headgate.runtime.spark.cluster import open_spark
 from headgate.runtime.spark.failures import close
 from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.job_run import log_folder, partitions
+from headgate.runtime.spark.job_run import log_folder
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.file_source import packed_files
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.splits import FileSplit
+from headgate.runtime.spark.start_settings import checkpoint_files, start_settings
 from headgate.session import Session
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -66,6 +67,8 @@ def run(name: str, workload: Workload, folder: Path, scratch: Path) -> Outcome:
         # As many partitions as tasks run at once; Headgate sees to that itself.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
         if name == OURS:
+            for key, value in checkpoint_files(spark, checkpoint).items():
+                spark.conf.set(key, value)
             answer = _headgate(spark, workload, folder, checkpoint)
         else:
             answer = NATIVE[workload.name]({each: _stream(spark, folder / each) for each in workload.streams})
@@ -108,7 +111,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
         end=True,
     )
     job = JobStage.of([stage])
-    with partitions(spark, job.places):
+    with start_settings(spark, job.places):
         labels = pipeline.labels_for(spark, job)
         packed = packed_files(spark, planner, SplitReader.of(job, stage.streams, labels, Aside()))
         return pipeline.rows(job, [packed], labels)
