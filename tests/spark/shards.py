@@ -16,6 +16,7 @@ from tests.oracle.values import Change, change_key
 from headgate.optimize.statistics import read_statistics
 from headgate.physical.compile import compile_query
 from headgate.physical.stages import cut, ways
+from headgate.runtime.build_stages import build_stages
 from headgate.runtime.local.data import frame_of
 from headgate.runtime.sources.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
@@ -26,7 +27,7 @@ from headgate.runtime.spark.job_shard import advance_place
 from headgate.runtime.spark.messages import Message, Reply, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.store import load, save
-from headgate.runtime.stage import ClockOptions, Stage, build_stages
+from headgate.runtime.stage import ClockOptions, Stage
 from headgate.session import Session
 
 CHANGE = ("changed_at", "change_op")

@@ -25,6 +25,7 @@ from headgate.model.time import BEGINNING, NEVER
 from headgate.physical.horizon import is_timeless
 from headgate.physical.program import Program
 from headgate.plan.catalog import StreamDef, TableDef
+from headgate.runtime.build_stages import whole_stage
 from headgate.runtime.local.stream_reader import StreamReader
 from headgate.runtime.query import QueryState
 from headgate.runtime.shard import (
@@ -38,7 +39,7 @@ from headgate.runtime.shard import (
     safe_instant,
     step,
 )
-from headgate.runtime.stage import Stage, whole_stage
+from headgate.runtime.stage import Stage
 
 _FIRST = BEGINNING + 1
 """When the rows of a static table came."""

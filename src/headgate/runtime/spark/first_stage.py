@@ -10,6 +10,7 @@ import polars as pl
 from headgate.physical.program import CompiledQuery, Program
 from headgate.physical.stages import cut, ways
 from headgate.plan.catalog import TableDef
+from headgate.runtime.build_stages import build_stages
 from headgate.runtime.local.engine import require_static
 from headgate.runtime.local.start import require_time
 from headgate.runtime.sources.changes import ChangeStream, change_stream
@@ -18,7 +19,7 @@ from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.sources.tables_elsewhere import is_table_elsewhere
-from headgate.runtime.stage import ClockOptions, Stage, build_stages
+from headgate.runtime.stage import ClockOptions, Stage
 
 
 def make_stage(
