@@ -15,6 +15,7 @@ def spark() -> Iterator[Any]:
     reason = why_not_spark()
     if reason is not None:
         pytest.skip(reason)
-    session = open_spark("local[2]")
+    # Few: each has a state store of its own, and Spark starts 200 where a query of a test is not told otherwise.
+    session = open_spark("local[2]", {"spark.sql.shuffle.partitions": "5"})
     yield session
     session.stop()
