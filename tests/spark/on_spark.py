@@ -16,10 +16,10 @@ from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, change_key
 from tests.spark.shards import arriving, stage_of
 
-from headgate.model.errors import SetupError
 from headgate.plan.catalog import Source
 from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.checkpoint import claim
+from headgate.runtime.spark.failures import SlowWorkerError
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
@@ -56,9 +56,9 @@ def output_on_spark(
                 start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output], output.aside)
             )
             break
-        except SetupError as error:
-            # A busy machine may not start a worker in the time that Spark gives it; the command starts anew too.
-            if not left or "connect back" not in str(error):
+        except SlowWorkerError:
+            # The command starts anew too.
+            if not left:
                 raise
     return read_changes(output.folder), output.finish()
 

@@ -18,7 +18,12 @@ from tests.spark.faults import command, descendants, words, write_input
 
 from headgate.model.errors import DataError, InputError, SetupError
 from headgate.runtime.spark.cluster import why_not_spark
-from headgate.runtime.spark.failures import SparkEndedError, ignore_dead_jvm, translate_spark_errors
+from headgate.runtime.spark.failures import (
+    SlowWorkerError,
+    SparkEndedError,
+    ignore_dead_jvm,
+    translate_spark_errors,
+)
 
 pytestmark = [
     pytest.mark.skipif(why_not_spark() is not None, reason=str(why_not_spark())),
@@ -120,6 +125,14 @@ class AnyError(PySparkException):  # type: ignore[misc]
             ),
             InputError,
             "another run is using the checkpoint",
+        ),
+        (
+            AnyError(
+                "[STREAM_FAILED] Query\nCaused by: java.net.SocketTimeoutException: Timed out while waiting for the "
+                "Python worker to connect back after 10000 ms\n\tat x"
+            ),
+            SlowWorkerError,
+            "the machine has too much to do$",
         ),
         (AnyError("x error[HG501]: bad row\n  help: mend it\nat x"), DataError, "bad row$"),
         (AnyError("java.io.IOException: No space left on device\nat x"), SetupError, "no space left for"),

@@ -24,6 +24,7 @@ _SHUT_DOWN = ("SparkContext was shut down", "stopped SparkContext", "SparkContex
 
 # What Spark notices when two processes go on from one checkpoint.
 _SHARED = ("CONCURRENT_STREAM_LOG_UPDATE", "CONCURRENT_QUERY", "Multiple streaming jobs detected")
+_SLOW_WORKER = "Python worker to connect back", "Python worker failed to connect back"
 _LONGEST = 600
 
 
@@ -34,6 +35,16 @@ class SparkEndedError(SetupError):
         super().__init__(
             "Spark's process has ended: it was killed or told to end, or had no memory left",
             remedy="run the query again: with --checkpoint it goes on where it was",
+        )
+
+
+class SlowWorkerError(SetupError):
+    """A Python process did not start within the ten seconds that Spark waits for it; nothing sets another time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark waited ten seconds for a Python process to start, in vain: the machine has too much to do",
+            remedy="run the query again when less else is running; with --checkpoint it goes on where it was",
         )
 
 
@@ -54,6 +65,8 @@ def translate_spark_errors(failed: str, remedy: str | None = None) -> Iterator[N
             ) from error
         if text is None or any(each in text for each in _SHUT_DOWN):
             raise SparkEndedError from error
+        if any(each in f"{text}\n{getattr(error, '_stackTrace', None)}" for each in _SLOW_WORKER):
+            raise SlowWorkerError from error
         if isinstance(error, PySparkException | Py4JJavaError):
             raise SetupError(f"{failed}: {cause_of(error)}", remedy=remedy) from error
         if isinstance(error, _UNREACHED) or _java_has_ended():

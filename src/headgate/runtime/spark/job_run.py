@@ -18,7 +18,7 @@ from headgate.runtime.sinks.address import Sink
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.delivery import delivery
-from headgate.runtime.spark.failures import ignore_dead_jvm, translate_spark_errors
+from headgate.runtime.spark.failures import SlowWorkerError, ignore_dead_jvm, translate_spark_errors
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.options import SparkOptions
@@ -31,7 +31,6 @@ from headgate.runtime.staging import Staging
 
 _NAMES_SHOWN = 4
 _STARTS = 8
-_SLOW_WORKER = "connect back"
 
 
 @dataclass
@@ -130,7 +129,7 @@ class JobRun:
             done = self.folders[0].last_metrics().get("batches", 0)
             self.failures = self.failures + 1 if done == self.done else 1
             self.done = done
-            if self.failures >= _STARTS or _SLOW_WORKER not in str(error):
+            if self.failures >= _STARTS or not isinstance(error, SlowWorkerError):
                 raise
             self.start(spark, self.trigger)
             return True
