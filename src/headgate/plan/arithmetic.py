@@ -15,7 +15,7 @@ _MOST_DIGITS, _LEAST_SCALE = 38, 6
 
 
 @dataclass(frozen=True)
-class Typed:
+class OperandTypes:
     """What the operands are converted to, and what comes out."""
 
     left: pa.DataType
@@ -23,7 +23,7 @@ class Typed:
     result: pa.DataType
 
 
-def arithmetic_type(operator: type[exp.Expr], left: Scalar, right: Scalar) -> Typed | None:
+def arithmetic_type(operator: type[exp.Expr], left: Scalar, right: Scalar) -> OperandTypes | None:
     """How an operator combines two operands; None if it does not."""
     a, b = _operand_type(left, right), _operand_type(right, left)
     if a == types.NULL and b == types.NULL:
@@ -46,19 +46,19 @@ def _operand_type(value: Scalar, other: Scalar) -> pa.DataType:
     return value.type
 
 
-def _numeric(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Typed:
+def _numeric(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes:
     common = types.common_type(a, b)
     assert common is not None
     if operator is exp.IntDiv:
-        return Typed(common, common, types.BIGINT)
+        return OperandTypes(common, common, types.BIGINT)
     if pa.types.is_decimal(common):
         return _decimal(operator, a, b)
     if operator is exp.Div:
-        return Typed(types.DOUBLE, types.DOUBLE, types.DOUBLE)
-    return Typed(common, common, common)
+        return OperandTypes(types.DOUBLE, types.DOUBLE, types.DOUBLE)
+    return OperandTypes(common, common, common)
 
 
-def _decimal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Typed:
+def _decimal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes:
     (p1, s1), (p2, s2) = _shape(a), _shape(b)
     if operator is exp.Mul:
         precision, scale = p1 + p2 + 1, s1 + s2
@@ -75,7 +75,7 @@ def _decimal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Typed:
         # Digits before the point are kept; those after it give way, down to a least number.
         scale = max(min(scale, _LEAST_SCALE), _MOST_DIGITS - (precision - scale))
         precision = _MOST_DIGITS
-    return Typed(pa.decimal128(p1, s1), pa.decimal128(p2, s2), pa.decimal128(max(precision, 1), scale))
+    return OperandTypes(pa.decimal128(p1, s1), pa.decimal128(p2, s2), pa.decimal128(max(precision, 1), scale))
 
 
 def _shape(dtype: pa.DataType) -> tuple[int, int]:
@@ -84,20 +84,20 @@ def _shape(dtype: pa.DataType) -> tuple[int, int]:
     return _DIGITS[dtype], 0
 
 
-def _temporal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Typed | None:
+def _temporal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes | None:
     if operator not in (exp.Add, exp.Sub):
         return None
     if operator is exp.Add and a == types.INTERVAL and b != types.INTERVAL:
         turned = _temporal(operator, b, a)
-        return turned and Typed(turned.right, turned.left, turned.result)
+        return turned and OperandTypes(turned.right, turned.left, turned.result)
     if b == types.INTERVAL:
         if types.is_timestamp(a):
-            return Typed(a, b, a)
+            return OperandTypes(a, b, a)
         if a == types.DATE:
-            return Typed(types.TIMESTAMP, b, types.TIMESTAMP)
+            return OperandTypes(types.TIMESTAMP, b, types.TIMESTAMP)
         if a == types.INTERVAL:
-            return Typed(a, b, a)
+            return OperandTypes(a, b, a)
     if operator is exp.Sub and types.is_timestamp(a) and types.is_timestamp(b):
         common = types.common_type(a, b)
-        return Typed(common, common, types.INTERVAL)
+        return OperandTypes(common, common, types.INTERVAL)
     return None
