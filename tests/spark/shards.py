@@ -24,6 +24,7 @@ from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.exchange import relay
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_shard import advance_place
+from headgate.runtime.spark.local_state_cache import LocalStateCache
 from headgate.runtime.spark.messages import Message, Reply, decode_table
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.store import load, save
@@ -130,6 +131,7 @@ class Cluster:
     """By query."""
     late: dict[str, int] = field(default_factory=dict)
     """By stream, of the first query."""
+    nearby: LocalStateCache | None = None
 
     def __post_init__(self) -> None:
         job: JobStage = pickle.loads(pickle.dumps(JobStage.of([self.stage, *self.others])))
@@ -161,9 +163,9 @@ class Cluster:
                 if not inbox:
                     continue
                 stages = {query: stage for query, stage, _ in job.at(place)}
-                before = load(stages, store)
+                before = load(stages, store, self.nearby)
                 outcome = advance_place(job, place, before.states, inbox, now_ms)
-                save(stages, store, before, outcome.states)
+                save(stages, store, before, outcome.states, self.nearby)
                 for target, message in outcome.sent:
                     following[target].append(message)
                 if job.onward is None:

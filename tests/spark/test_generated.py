@@ -5,7 +5,10 @@ Most go through packs and shards without Spark, a few through Spark itself.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from contextlib import suppress
+from enum import Enum
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,9 +24,18 @@ from tests.spark.shards import Cluster, arriving, stage_of
 
 from headgate.model.errors import MeaninglessError
 from headgate.runtime.spark import store
+from headgate.runtime.spark.local_state_cache import LocalStateCache
 
 
-def agree(example: Example, shards: int, *, forget: bool) -> None:
+class Workers(Enum):
+    """Who gets the micro-batches of a shard."""
+
+    ONE = "one worker"
+    NEW = "another one each time, which knows nothing"
+    TWO = "two in turn, each of which knows the state before the last one"
+
+
+def agree(example: Example, shards: int, workers: Workers) -> None:
     oracle = Oracle(example.text, example.inputs, example.tables)
     expected = oracle.output(example.query)
     if oracle.order_matters:
@@ -34,11 +46,15 @@ def agree(example: Example, shards: int, *, forget: bool) -> None:
         # A table that changes cannot be joined with rows that may end early.
         assert "changing table" in example.features
         return
-    for arrival in arriving(cluster.stage, list(example.arrivals()), example.tables):
-        if forget:
-            store._CACHE.clear()
-        cluster.batch({name: [rows] for name, rows in arrival.items() if rows.num_rows})
-    cluster.end()
+    caches = cycle([OrderedDict(), OrderedDict()])
+    with TemporaryDirectory(prefix="headgate-") as folder, pytest.MonkeyPatch.context() as patch:
+        if workers is Workers.TWO:
+            cluster.nearby = LocalStateCache(Path(folder))
+        for arrival in arriving(cluster.stage, list(example.arrivals()), example.tables):
+            if workers is not Workers.ONE:
+                patch.setattr(store, "_CACHE", next(caches) if workers is Workers.TWO else OrderedDict())
+            cluster.batch({name: [rows] for name, rows in arrival.items() if rows.num_rows})
+        cluster.end()
     found = cluster.changes()
     assert same_output(found, expected, ticking=oracle.ticking(example.query)), (
         f"expected {expected}\nfound    {found}"
@@ -46,16 +62,16 @@ def agree(example: Example, shards: int, *, forget: bool) -> None:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(examples(), st.integers(1, 5), st.booleans())
-def test_shards_say_what_the_oracle_says(example: Example, shards: int, forget: bool) -> None:
-    agree(example, shards, forget=forget)
+@given(examples(), st.integers(1, 5), st.sampled_from(Workers))
+def test_shards_say_what_the_oracle_says(example: Example, shards: int, workers: Workers) -> None:
+    agree(example, shards, workers)
 
 
 @pytest.mark.long
 @settings(max_examples=3_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(examples(), st.integers(1, 9), st.booleans())
-def test_many_more(example: Example, shards: int, forget: bool) -> None:
-    agree(example, shards, forget=forget)
+@given(examples(), st.integers(1, 9), st.sampled_from(Workers))
+def test_many_more(example: Example, shards: int, workers: Workers) -> None:
+    agree(example, shards, workers)
 
 
 def agree_on_spark(spark: Any, example: Example, shards: int) -> None:

@@ -16,12 +16,14 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
+import polars as pl
+
 from headgate.kernels.state.store import prefixed, under
 from headgate.model.errors import InputError, SetupError
 from headgate.runtime.shard import ShardState
 from headgate.runtime.spark.codec import decode, encode
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.local_state_cache import LocalStateCache
+from headgate.runtime.spark.local_state_cache import NONE_KNOWN, LocalStateCache, Stamp
 from headgate.runtime.stage import FORMAT, Stage
 
 _MOST_CACHED = 64
@@ -29,8 +31,19 @@ _MOST_CACHED = 64
 States = Mapping[int, ShardState]
 """By query."""
 
-_CACHE: OrderedDict[str, tuple[str, States, frozenset[str]]] = OrderedDict()
-"""For each place that this worker has had, by lineage: token, states and their names; the latest saved last."""
+
+@dataclass(frozen=True, eq=False)
+class Cached:
+    """The states of a place as this worker saved them, and the files of their chunks on this machine."""
+
+    token: str
+    states: States
+    chunks: Mapping[str, pl.DataFrame]
+    stamps: Mapping[str, Stamp]
+
+
+_CACHE: OrderedDict[str, Cached] = OrderedDict()
+"""For each place that this worker has had, by lineage; the latest saved last."""
 
 
 class DurableMap(Protocol):
@@ -81,12 +94,16 @@ def load(
     facts = json.loads(text)
     check_readable(stages, facts)
     lineage, token = facts["lineage"], facts["token"]
-    if lineage in _CACHE and _CACHE[lineage][0] == token:
-        _, states, names = _CACHE[lineage]
-        return Loaded(states, lineage, names, token)
-    chunks = None if local_cache is None else local_cache.find(lineage, token)
-    if chunks is not None and len(chunks) == facts["chunks"]:
-        return _restored(stages, facts, chunks, "machine")
+    cached = _CACHE.get(lineage)
+    if cached is not None and cached.token == token:
+        return Loaded(cached.states, lineage, frozenset(cached.chunks), token)
+    known = NONE_KNOWN if cached is None else cached.stamps
+    found = None if local_cache is None else local_cache.find(lineage, token, known)
+    if found is not None and len(found) == facts["chunks"]:
+        # Chunks that this worker had when the place was here last are as they were.
+        before = {} if cached is None else cached.chunks
+        frames = {name: before[name] if blob is None else decode(blob) for name, blob in found.items()}
+        return _restored(stages, facts, frames, "machine")
     chunks = dict(store.chunks())
     missing = facts["chunks"] - len(chunks)
     if missing:
@@ -97,21 +114,21 @@ def load(
         )
     if local_cache is not None:
         local_cache.keep(lineage, token, chunks, chunks, None)
-    return _restored(stages, facts, chunks, "store")
+    frames = {name: decode(chunk) for name, chunk in chunks.items()}
+    return _restored(stages, facts, frames, "store")
 
 
 def _restored(
     stages: Mapping[int, Stage],
     facts: Mapping[str, Any],
-    chunks: Mapping[str, bytes],
+    frames: Mapping[str, pl.DataFrame],
     found: Literal["machine", "store"],
 ) -> Loaded:
-    frames = {name: decode(chunk) for name, chunk in chunks.items()}
     states = {
         query: ShardState.restored(stage, facts["queries"][str(query)], under(frames, _prefix(query)))
         for query, stage in stages.items()
     }
-    return Loaded(states, facts["lineage"], frozenset(chunks), facts["token"], found)
+    return Loaded(states, facts["lineage"], frozenset(frames), facts["token"], found)
 
 
 def _prefix(query: int) -> str:
@@ -155,9 +172,12 @@ def save(
     }
     store.put_facts(json.dumps(facts))
     # Last of all: a state is known here only when the store has all of it.
-    if local_cache is not None:
-        local_cache.keep(before.lineage, token, chunks, added, before.token)
-    _CACHE[before.lineage] = (token, states, frozenset(chunks))
+    stamps = (
+        NONE_KNOWN
+        if local_cache is None
+        else local_cache.keep(before.lineage, token, chunks, added, before.token)
+    )
+    _CACHE[before.lineage] = Cached(token, states, chunks, stamps)
     _CACHE.move_to_end(before.lineage)
     while len(_CACHE) > _MOST_CACHED:
         _CACHE.popitem(last=False)
