@@ -1,6 +1,6 @@
 # Every target sets up what it needs; `make` alone lists them.
 
-# Another PySpark, in a virtual environment of its own: make test-spark PYSPARK=4.1.*
+# Another PySpark, in a virtual environment of its own: make test-spark PYSPARK=4.2.*
 PYSPARK ?=
 VENV := .venv$(if $(PYSPARK),-pyspark-$(patsubst %.*,%,$(PYSPARK)))
 BIN := $(VENV)/bin
@@ -35,7 +35,7 @@ demo: $(STAMP) ## watch a live auction on built-in data
 test: $(STAMP) ## run the fast tests, which need no Java
 	$(PY) -m pytest -n 2 --hypothesis-profile=$(PROFILE) $(ARGS)
 
-test-spark: $(STAMP) ## run the tests that start Spark; they need Java 17. PYSPARK=4.1.* runs them with another release
+test-spark: $(STAMP) ## run the tests that start Spark; they need Java 17. PYSPARK=4.2.* runs them with another release
 	$(PY) -m pytest -n 2 -m 'spark and not long and not faults' --hypothesis-profile=$(PROFILE) $(ARGS)
 
 test-long: $(STAMP) ## run all tests, the long ones too, with many more random examples

@@ -205,6 +205,10 @@ class Session:
         """The streaming DataFrames given to this session and the engine on Spark."""
         if self.spark is None:
             raise InputError("this session has no Spark", remedy="make it with headgate.Session(spark)")
+        from headgate.runtime.spark.cluster import require_spark
+
+        # Before modules are loaded that an old release has not what to load from.
+        require_spark()
         from headgate.runtime.spark.workspace import SparkWorkspace
 
         return SparkWorkspace(self.spark)

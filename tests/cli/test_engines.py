@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli_runner import headgate
 
+from headgate import Session
+from headgate.model.errors import SetupError
 from headgate.runtime.spark import cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,6 +28,18 @@ def test_without_java_a_run_names_the_other_engine(tmp_path: Path) -> None:
     assert NO_JAVA in done.err
     assert "--engine local" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_old_pyspark_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.4")
+    done = headgate("run", EXAMPLES / "quickstart.cql", "-o", tmp_path / "out")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("error[HG601]: Spark cannot run here: PySpark 4.1.4 is too old: before 4.2, ")
+    assert "pip install 'headgate[spark]'" in done.err
+    with pytest.raises(SetupError, match=r"PySpark 4\.1\.4 is too old"):
+        _ = Session(object()).on_spark
 
 
 @pytest.mark.usefixtures("no_java")

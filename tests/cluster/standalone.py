@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
-from tests.cluster.node import Node, python_places
+from tests.cluster.node import OWN, Node, python_places
 from tests.cluster.store import Store
 from tests.services.jars import cache
 
@@ -150,17 +150,15 @@ class Driver:
         """Starts a command of Headgate."""
         return self.node.start(self._command(words), self._environment())
 
+    def said(self) -> str:
+        """The end of what started commands have printed."""
+        return self.node.path("/tmp/log").read_text()[-4000:]
+
     def write(self, place: str, text: str) -> None:
         """Makes a file in the driver's own file system."""
         file = self.node.path(place)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-
-    def written(self) -> list[str]:
-        """The files of the driver's own file system, but Spark's and Java's scratch files."""
-        mine = self.node.path("/tmp")
-        names = [str(each.relative_to(mine)) for each in mine.rglob("*") if each.is_file()]
-        return sorted(each for each in names if not _SCRATCH.match(each))
 
     def _command(self, words: Sequence[str]) -> list[str]:
         return [sys.executable, "-m", "headgate.cli.main", *words]
@@ -173,6 +171,15 @@ class Driver:
         }
 
 
+def written(node: Node) -> list[str]:
+    """The files of a node's own file systems, but Spark's and Java's scratch files and what they print."""
+    shown = tuple(f"{each}/" for each in node.shown)
+    files = (each for own in OWN for each in node.path(own).rglob("*") if each.is_file())
+    names = (f"/{each.relative_to(node.path('/'))}" for each in files)
+    return sorted(each for each in names if not each.startswith(shown) and not _SCRATCH.match(each))
+
+
 _SCRATCH = re.compile(
-    r"(conf|artifacts-[^/]*|hsperfdata[^/]*|spark-[^/]*|blockmgr-[^/]*|hadoop-[^/]*)/|log$|lib[^/]*\.so|liblz4|snappy-|rocksdb"
+    r"/tmp/((conf|artifacts-[^/]*|hsperfdata[^/]*|spark-[^/]*|blockmgr-[^/]*|hadoop-[^/]*)/|(spark\.)?log$"
+    r"|work/app-[^/]*/\d+/std(out|err)$|lib[^/]*\.so|liblz4|snappy-|rocksdb)"
 )

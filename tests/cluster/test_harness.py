@@ -1,54 +1,69 @@
-"""The cluster of these tests is one: nodes have nothing in common but the store."""
+"""The cluster of these tests is one: nodes have nothing in common but the store, and that keeps what it is given."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from tests.cluster.standalone import Cluster
+import pytest
+from tests.cluster.standalone import Cluster, written
 from tests.cluster.store import Store
 
-_OPEN = """
+# One application for all that is asked here: each takes long to start.
+_PROGRAM = """
+import json
 import os
+from pathlib import Path
+from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
+from tests.spark.folder_contract import require_contract
+from headgate.runtime.spark.filesystem import Folder
+
 spark = SparkSession.builder.master(os.environ["HEADGATE_MASTER"]).getOrCreate()
+spark.read.parquet("{store}/plain/in").groupBy("k").sum("v").write.parquet("{store}/plain/out")
+
+def look(_):
+    import headgate.runtime.shard
+    me = os.environ["SPARK_LOCAL_IP"]
+    Path(f"/tmp/of-{{me}}").write_text("mine")
+    BarrierTaskContext.get().barrier()
+    yield me, sorted(each.name for each in Path("/tmp").glob("of-*"))
+
+folder = Folder(spark, "{store}/contract")
+require_contract(folder)
+print(json.dumps({{
+    "workers": dict(spark.sparkContext.parallelize(range(2), 2).barrier().mapPartitions(look).collect()),
+    "driver": sorted(each.name for each in Path("/tmp").glob("of-*")),
+    "local": folder.local,
+}}))
 """
 
 
-def test_a_job_reads_and_writes_the_store(cluster: Cluster, store: Store) -> None:
+@pytest.fixture(scope="module")
+def seen(cluster: Cluster, store: Store) -> Any:
     store.put_table("plain/in/part.parquet", pa.table({"k": [1, 2, 1], "v": [10, 20, 30]}))
-    program = f"""{_OPEN}
-rows = spark.read.parquet("{store.address("plain/in")}").groupBy("k").sum("v")
-rows.write.parquet("{store.address("plain/out")}")
-"""
     with cluster.driver() as driver:
-        driver.python(program)
-        assert driver.written() == []
+        said = driver.python(_PROGRAM.format(store=store.address("")[:-1]))
+        assert written(driver.node) == []
+    return json.loads(said)
+
+
+@pytest.mark.usefixtures("seen")
+def test_a_job_reads_and_writes_the_store(store: Store) -> None:
     found = store.table("plain/out").to_pylist()
     assert sorted(found, key=lambda row: row["k"]) == [{"k": 1, "sum(v)": 40}, {"k": 2, "sum(v)": 20}]
 
 
-def test_a_file_of_a_node_is_its_own(cluster: Cluster) -> None:
-    """Each task writes a file; no node sees more than its own."""
-    program = f"""{_OPEN}
-from pathlib import Path
-from pyspark import BarrierTaskContext
-
-def look(_):
-    context = BarrierTaskContext.get()
-    me = os.environ["SPARK_LOCAL_IP"]
-    Path(f"/tmp/of-{{me}}").write_text("mine")
-    context.barrier()
-    yield me, sorted(each.name for each in Path("/tmp").glob("of-*"))
-
-print(dict(spark.sparkContext.parallelize(range(2), 2).barrier().mapPartitions(look).collect()))
-print(sorted(each.name for each in Path("/tmp").glob("of-*")))
-"""
-    with cluster.driver() as driver:
-        seen, at_driver = map(eval, driver.python(program).splitlines())
-    assert seen == {node.address: [f"of-{node.address}"] for node in cluster.workers}
-    assert at_driver == []
+def test_a_file_of_a_node_is_its_own(cluster: Cluster, seen: Any) -> None:
+    """Each task has written a file; no node sees more than its own."""
+    assert seen["workers"] == {node.address: [f"of-{node.address}"] for node in cluster.workers}
+    assert seen["driver"] == []
     assert not list(Path("/tmp").glob("of-*"))
+    for node in cluster.workers:
+        assert written(node) == [f"/tmp/of-{node.address}"]
+        node.path(f"/tmp/of-{node.address}").unlink()
 
 
 def test_nodes_write_nowhere_but_to_their_own_places(cluster: Cluster) -> None:
@@ -58,13 +73,7 @@ def test_nodes_write_nowhere_but_to_their_own_places(cluster: Cluster) -> None:
     assert not (here / "written").exists()
 
 
-def test_headgate_is_in_the_workers(cluster: Cluster) -> None:
-    program = f"""{_OPEN}
-def name(_):
-    import headgate.runtime.shard
-    yield headgate.__name__
-
-print(spark.sparkContext.parallelize(range(4), 4).mapPartitions(name).collect())
-"""
-    with cluster.driver() as driver:
-        assert eval(driver.python(program)) == ["headgate"] * 4
+def test_what_holds_of_a_folder_of_this_machine_holds_of_one_in_the_store(seen: Any, store: Store) -> None:
+    assert seen["local"] is None
+    assert store.keys("contract") == ["contract/a", "contract/nothing"]
+    assert store.get("contract/a") == b"other"

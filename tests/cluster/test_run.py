@@ -1,14 +1,16 @@
-"""`headgate run` on a cluster: files, tables, answers and state are in the store, where another driver goes on."""
+"""`headgate run` on a cluster: files that come, tables, answers and state are in the store, and machines fail."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.cluster.standalone import Cluster
+from tests.cluster.standalone import Cluster, written
 from tests.cluster.store import Store
 
 import headgate as hg
@@ -25,7 +27,8 @@ CREATE QUERY busiest AS SELECT MAX(n) AS most
     FROM (SELECT item, COUNT(*) AS n FROM a [RANGE 1 MINUTE] GROUP BY item);
 """
 NAMES = "item,name\nx,first\ny,second\n"
-QUERIES = ("pairs", "named", "busiest")
+PARTS = ((0, 40), (40, 90), (90, 130), (130, 180))
+"""The seconds of the rows that come together."""
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -42,13 +45,13 @@ def as_csv(table: pa.Table) -> str:
     )
 
 
-def expected(folder: Path, tables: list[pa.Table]) -> dict[str, list[str]]:
+def expected(folder: Path) -> dict[str, list[str]]:
     """What the local engine says."""
     for name in "ab":
         (folder / name).mkdir()
-    for number, table in enumerate(tables):
-        pq.write_table(table, folder / "a" / f"{number}.parquet")
-        (folder / "b" / f"{number}.csv").write_text(as_csv(table))
+    for number, seconds in enumerate(PARTS):
+        pq.write_table(rows(*seconds), folder / "a" / f"{number}.parquet")
+        (folder / "b" / f"{number}.csv").write_text(as_csv(rows(*seconds)))
     (folder / "names.csv").write_text(NAMES)
     session = hg.Session()
     session.sql(TEXT.format(root=folder))
@@ -59,30 +62,81 @@ def shown(found: pl.DataFrame) -> list[str]:
     return sorted(map(repr, found.drop("batch", strict=False).rows()))
 
 
-def test_a_program_of_the_store_goes_on_from_another_driver(
-    cluster: Cluster, store: Store, tmp_path: Path
-) -> None:
+def test_a_run_outlives_its_workers_and_its_driver(cluster: Cluster, store: Store, tmp_path: Path) -> None:
+    """Files come while it runs; one worker node after the other dies in a micro-batch, then the driver's."""
     root = store.address("run")
-    parts = [rows(0, 40), rows(40, 90), rows(90, 130)]
     store.put("run/names.csv", NAMES.encode())
+    words = ("run", "/tmp/queries/q.cql", "--master", cluster.url, "--shards", "2", "--quiet")
+    words += ("--output", f"{root}/out", "--checkpoint", f"{root}/state")
+    first, second = cluster.workers
 
-    def run(part: int, *words: str) -> None:
-        store.put_table(f"run/a/{part}.parquet", parts[part])
-        store.put(f"run/b/{part}.csv", as_csv(parts[part]).encode())
-        with cluster.driver() as driver:
-            driver.write("/tmp/queries/q.cql", TEXT.format(root=root))
-            done = driver.headgate(
-                *("run", "/tmp/queries/q.cql", "--master", cluster.url, "--shards", "2", *words),
-                *("--output", f"{root}/out", "--checkpoint", f"{root}/state", "--quiet"),
-            )
-            assert done.returncode == 0, done.stderr[-4000:]
-            assert driver.written() == ["queries/q.cql"]
+    def put(part: int) -> None:
+        store.put_table(f"run/a/{part}.parquet", rows(*PARTS[part]))
+        store.put(f"run/b/{part}.csv", as_csv(rows(*PARTS[part])).encode())
 
-    run(0, "--no-drain")
-    run(1, "--no-drain")
-    run(2)
-    for name, answer in expected(tmp_path, parts).items():
+    def batches(folder: str) -> set[int]:
+        """The micro-batches that a folder of Spark's checkpoint knows."""
+        names = (key.rpartition("/")[2] for key in store.keys(f"run/state/{folder}"))
+        return {int(name) for name in names if name.isdigit()}
+
+    def begun() -> bool:
+        return bool(batches("offsets") - batches("commits"))
+
+    def half_written() -> bool:
+        """Whether one query's rows of a micro-batch are in place that has not come to its end."""
+        running = batches("offsets") - batches("commits")
+        return any(f"/batch={each}/" in key for each in running for key in store.keys("run/out/pairs"))
+
+    def answered(part: int) -> bool:
+        """Whether the join has said all of a part but its last instant, which the clock has to pass."""
+        last = 7 * (PARTS[part][1] - 2)
+        try:
+            found = store.table("run/out/pairs")
+        except (FileNotFoundError, pa.ArrowInvalid):
+            return False  # nothing yet, or a file of an attempt that has just been replaced
+        return {"v": last, "w": last} in found.select(["v", "w"]).to_pylist()
+
+    with cluster.driver() as driver:
+        driver.write("/tmp/queries/q.cql", TEXT.format(root=root))
+        put(0)
+        running = driver.start_headgate(*words, "--follow")
+
+        def until(holds: Callable[[], bool]) -> None:
+            for _ in range(12_000):
+                if holds():
+                    return
+                assert running.poll() is None, driver.said()
+                time.sleep(0.1)
+            raise AssertionError(f"it does not come to that: {driver.said()}")
+
+        until(lambda: answered(0))
+
+        put(1)
+        until(begun)
+        assert first.crash() > 2
+        until(lambda: answered(1))
+        cluster.start_worker(first)()
+
+        put(2)
+        until(half_written)
+        assert second.crash() > 2
+        until(lambda: answered(2))
+        cluster.start_worker(second)()
+
+        put(3)
+        until(begun)
+        driver.node.crash()
+        assert written(driver.node) == ["/tmp/queries/q.cql"]
+
+    with cluster.driver() as driver:
+        driver.write("/tmp/queries/q.cql", TEXT.format(root=root))
+        done = driver.headgate(*words)
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert written(driver.node) == ["/tmp/queries/q.cql"]
+
+    for name, answer in expected(tmp_path).items():
         assert shown(pl.DataFrame(pl.from_arrow(store.table(f"run/out/{name}")))) == answer, name
         metrics = json.loads(store.get(f"run/out/{name}/_metrics.json"))
         assert metrics["late_rows"] == 0
     assert "run/state/headgate/query.json" in store.keys("run/state")
+    assert [written(node) for node in cluster.workers] == [[], []]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from tests.cluster.standalone import Cluster
+from tests.cluster.standalone import Cluster, written
 from tests.cluster.store import Store
 
 _PROGRAM = """
@@ -47,7 +47,7 @@ def test_another_driver_goes_on_from_the_store(cluster: Cluster, store: Store) -
     store.put_table("session/in/b/1.parquet", rows((3, "x"), (30, "y")))
     with cluster.driver() as driver:
         refused = driver.python(program)
-        assert driver.written() == []
+        assert written(driver.node) == []
     assert refused == f"the checkpoint {place}/state belongs to query q10, and this run is of query q20\n"
 
     # x is answered now: of the first rows, only those before the second of a were certain.
@@ -55,7 +55,7 @@ def test_another_driver_goes_on_from_the_store(cluster: Cluster, store: Store) -
     store.put_table("session/in/b/2.parquet", rows((91, "z"), (101, "w")))
     with cluster.driver() as driver:
         driver.python(program)
-        assert driver.written() == []
+        assert written(driver.node) == []
     answers = store.table("session/out")
     # Spark writes instants as INT96, which is UTC and does not say so.
     instants = answers["_time"].cast(pa.timestamp("us", tz="UTC")).to_pylist()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PACKAGES = ("pyspark", "google.protobuf", "pandas")
+_OLDEST = (4, 2)
 _OURS = re.compile(
     r"error\[(HG\d+)\]: (?P<cause>[^\n]*(?:\n  [-+] [^\n]*)*)(?:\n  help: (?P<remedy>[^\n]*))?"
 )
@@ -62,6 +63,10 @@ def why_not_spark() -> str | None:
             found = None
         if found is None:
             return f"the Python package {package.replace('google.', '')} is not installed"
+    from pyspark import __version__  # noqa: PLC0415 - only after it is known to be there
+
+    if tuple(map(int, __version__.split(".")[:2])) < _OLDEST:
+        return f"PySpark {__version__} is too old: before 4.2, sources written in Python know no read limits"
     home = os.environ.get("JAVA_HOME")
     if home is not None and (Path(home) / "bin" / "java").exists():
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import signature
-
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -15,9 +13,6 @@ from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.local.data import plain_type
 from headgate.runtime.sources.conform import Reading, mismatch
-
-# Until Spark 4.1, instants were in UTC unless another word was given.
-_IN_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 
 
 def frame_columns(data: DataFrame, what: str) -> tuple[Column, ...]:
@@ -48,7 +43,7 @@ def require_columns(data: DataFrame, stream: StreamDef, what: str) -> None:
 
 def _arrow(field: StructField, what: str) -> pa.DataType:
     try:
-        return to_arrow_type(field.dataType, **_IN_UTC)
+        return to_arrow_type(field.dataType, timezone="UTC")
     except PySparkException as error:
         raise InputError(
             f"{what}: column {field.name} is {field.dataType.simpleString().upper()}, which is not supported",

@@ -23,7 +23,9 @@ from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.sources.end_source import packed_end_when_due
 from headgate.runtime.spark.sources.file_planner import FilePlanner
+from headgate.runtime.spark.sources.file_source import packed_files
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.spark.sources.streams import is_file, packed_stream
 from headgate.runtime.spark.start_settings import start_settings
@@ -179,10 +181,6 @@ def start_job(
 
     Without a planner Spark's own source reads the files, and `ends` says that no more come.
     """
-    # These need PySpark 4.2.
-    from headgate.runtime.spark.sources.end_source import packed_end_when_due  # noqa: PLC0415
-    from headgate.runtime.spark.sources.file_source import packed_files  # noqa: PLC0415
-
     with start_settings(spark, job.places, checkpoint):
         labels = pipeline.labels_for(spark, job)
         if planner is None:

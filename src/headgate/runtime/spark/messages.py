@@ -32,15 +32,6 @@ TO_SHARD_DDL = (
     "shard int, query int, feed int, part int, seq int, low long, high long, blob binary, late binary, "
     "read long"
 )
-_FROM_SHARD = pa.schema(
-    [
-        ("query", pa.int32()),
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("rows", pa.int64()),
-        ("blob", pa.binary()),
-    ]
-)
 FROM_SHARD_DDL = "query int, kind string, name string, rows long, blob binary"
 """kind: `rows` of the query's output, `late` rows of the stream `name`, or `metrics` as JSON."""
 
@@ -84,7 +75,8 @@ class Reply:
 
     def columns(self) -> dict[str, Any]:
         """The reply as columns of a Spark row."""
-        return {name: getattr(self, name) for name in _FROM_SHARD.names}
+        found = {name: getattr(self, name) for name in ("query", "kind", "name", "rows")}
+        return found | {"blob": bytearray(self.blob)}
 
     @property
     def blob(self) -> bytes:
@@ -127,16 +119,6 @@ def to_shards(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.
         for name in TO_SHARD.names[1:]:
             columns[name].append(_shown(getattr(message, name), name))
     return pa.RecordBatch.from_pydict(columns, schema=TO_SHARD)
-
-
-def sent_on(rows: Sequence[tuple[int, Message]], labels: Sequence[int]) -> pa.Table:
-    """The same as a table."""
-    return pa.Table.from_batches([to_shards(rows, labels)])
-
-
-def replied(reply: Reply) -> pa.Table:
-    """A part of a shard's answer as a table of one row."""
-    return pa.Table.from_pylist([reply.columns()], schema=_FROM_SHARD)
 
 
 def _shown(value: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import FROM_SHARD_DDL, TO_SHARD_DDL, decode_table, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
 from headgate.runtime.spark.partition_keys import shard_partition_keys
-from headgate.runtime.spark.processor import FrameProcessor, RowsProcessor, ShardProcessor
+from headgate.runtime.spark.processor import RowsProcessor, ShardProcessor
 from headgate.runtime.stage import Stage
 
 
@@ -67,9 +67,7 @@ def _to_last(job: JobStage, packed: list[DataFrame], labels: tuple[int, ...]) ->
 
 def _shards(messages: GroupedData, job: JobStage, labels: tuple[int, ...], ddl: str) -> DataFrame:
     """What the shards of a stage say to messages, as rows of the given form."""
-    if hasattr(messages, "transformWithState"):
-        return messages.transformWithState(ShardProcessor(job, labels), ddl, "Append", _time_mode(job))
-    return messages.transformWithStateInPandas(FrameProcessor(job, labels), ddl, "Append", _time_mode(job))
+    return messages.transformWithState(ShardProcessor(job, labels), ddl, "Append", _time_mode(job))
 
 
 def _time_mode(job: JobStage) -> str:

@@ -65,7 +65,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         is_last, replies, sent = self._answer(key, rows, timerValues)
         if is_last:
             for reply in replies:
-                yield Row(**reply.columns() | {"blob": bytearray(reply.blob)})
+                yield Row(**reply.columns())
             return
         for target, message in sent:
             yield Row(shard=self.labels[target], **message.columns())
@@ -122,22 +122,6 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-class FrameProcessor(ShardProcessor):
-    """The same for Spark 4.0, which passes messages as pandas frames only."""
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        from headgate.runtime.spark.messages import pandas_frame, replied, sent_on
-
-        is_last, replies, sent = self._answer(key, _each_row(rows), timerValues)
-        if is_last:
-            for reply in replies:
-                yield pandas_frame(replied(reply))
-            return
-        place = self.labels.index(int(key[0]))
-        passed = [(place, message) for message in _relays(replies)]
-        yield pandas_frame(sent_on([*sent, *passed], self.labels))
 
 
 class RowsProcessor(ShardProcessor):

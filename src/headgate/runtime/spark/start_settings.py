@@ -12,7 +12,7 @@ from headgate.runtime.spark.failures import ignore_dead_jvm
 from headgate.runtime.spark.filesystem import Folder
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_BY_RENAME = "FileSystemBasedCheckpointFileManager"
+_BY_RENAME = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 class start_settings:  # noqa: N801 - reads as a clause of `with`
@@ -52,5 +52,4 @@ def checkpoint_files(spark: SparkSession, checkpoint: str | Path | None) -> dict
         or Folder(spark, str(checkpoint)).local is None
     ):
         return {}
-    moved = "" if spark.version.startswith("4.0") else "checkpointing."
-    return {_FILE_MANAGER: f"org.apache.spark.sql.execution.streaming.{moved}{_BY_RENAME}"}
+    return {_FILE_MANAGER: _BY_RENAME}
