@@ -56,6 +56,8 @@ class HashIndex:
         height = sum(len(entries) for entries, _ in moved)
         width = max([_width(height), *(part.width for part in parts)])
         packed = [_packed(entries, positions.view(np.uint64), width) for entries, positions in moved]
+        if len(packed) == 1 and isinstance(moves[0], int):
+            return HashIndex(packed[0], width)
         # The stable sort finds the sorted parts and merges them: twice as fast as sorting anew.
         return HashIndex(np.sort(np.concatenate(packed), kind="stable"), width)
 

@@ -7,7 +7,8 @@ put a batch            one more run, and the rows that it replaces are taken out
 ```
 
 A batch costs a probe of each run (their number grows with the logarithm of the rows) and its share of the
-merges, so the time of a step follows the batch. A table never holds more than two rows per key alive.
+merges, so the time of a step follows the batch. A table never holds more than two rows per key alive: when dead rows
+come to outnumber the others, all is written anew.
 
 A table may have a *deadline*: a column of instants at which rows stop mattering on their own. Runs are sorted by it,
 so `expire` finds them without touching the rest. The deadline of a key may move forward only.
@@ -135,10 +136,15 @@ class Table(SortedRuns[Run]):
         fresh = columns_of(rows, [*self.schema])
         if gone is not None and gone.any():
             fresh = rows_at(fresh, np.flatnonzero(~gone))
-        tidy = self._tidied(tuple(runs), self.now)
+        runs = [run for run in runs if max(run.removals, self._expired(run, self.now)) < run.height]
         if fresh.height:
-            tidy = self._tiered((*tidy, self._written(fresh, self.now)), self.now, self.now)
-        return replace(self, runs=tidy)
+            runs.append(self._written(fresh, self.now))
+        settled = tuple(runs)
+        if 2 * sum(self._dead(run, self.now) for run in runs) > sum(run.height for run in runs):
+            settled = self._merged(runs, self.now, self.now)
+        elif fresh.height:
+            settled = self._tiered(settled, self.now, self.now)
+        return replace(self, runs=settled)
 
     def live_rows(self) -> pl.DataFrame:
         """All rows that are there."""

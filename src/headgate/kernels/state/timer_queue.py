@@ -9,7 +9,8 @@ due in (5, 8]           none               8 8          7        -> 7 8 8
 A step takes what is due from each run by binary search and adds one run; a run whose rows are all past is dropped.
 
 A counted queue adds up: rows that are equal but for their counts become one when runs are merged, and vanish when
-the counts cancel. That is how an ending meets the death that it takes back. Its runs are in the narrowest integers.
+the counts cancel. That is how an ending meets the death that it takes back. Where all equal rows become one, runs are
+in the narrowest integers.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class TimerQueue(SortedRuns[Run]):
         return AT
 
     def _run(self, since: int, built: int, frame: pl.DataFrame, indexes: tuple[HashIndex, ...]) -> Run:
-        return Run(since, built, frame if self.counter is None else self._narrow(frame), indexes)
+        return Run(since, built, self._narrow(frame) if self.summed else frame, indexes)
 
     def _dead(self, run: Run, now: int) -> float:
         return float(np.searchsorted(run.numbers(AT), now, side="right"))
@@ -132,7 +133,7 @@ class TimerQueue(SortedRuns[Run]):
             if low < high:
                 piece = run.frame.slice(low, high - low)
                 wide = (pl.col(name).cast(self.schema.get(name, pl.Int64())) for name in piece.columns)
-                pieces.append(piece if self.counter is None else piece.select(wide))
+                pieces.append(piece.select(wide) if self.summed else piece)
         return pieces
 
     def _joined(self, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
