@@ -138,7 +138,7 @@ class TestGroups:
         def weak(frame: pl.DataFrame, columns: Any) -> Any:
             return frame.select(pl.lit(0, pl.UInt64).repeat_by(frame.height).explode()).to_series().to_numpy()
 
-        for module in ("aggregate.groups", "state.table"):
+        for module in ("aggregate.groups", "state.table", "state.sorted_runs"):
             monkeypatch.setattr(f"headgate.kernels.{module}.key_hash", weak)
         rows = [
             Row((key, 1), born, born + 6)

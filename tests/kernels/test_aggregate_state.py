@@ -53,7 +53,7 @@ class TestSize:
 
     def test_a_window_holds_as_many_announced_deaths_as_it_has_rows(self) -> None:
         state = windows(kernel(Function.SUM), length=1_000, steps=40, size=100)
-        assert state.pending.mortal == 1_000
+        assert state.pending.live == -1_000
         assert 1_000 <= state.pending.rows <= 2 * 1_000 + 1_024
 
     @pytest.mark.parametrize(("function", "x"), [(Function.MAX, "rising"), (Function.MIN, "falling")])
@@ -96,7 +96,7 @@ class TestSize:
             if step:
                 rows.append(batch(key, key, now, 10**6 + step - 1, sign=-1))
             state, _ = aggregate.advance(state, [Batch.concat(rows)], Clock(step - 1, step, 0))
-        assert state.pending.mortal == 100
+        assert state.pending.live == -100
         assert state.pending.rows <= 2 * 100 + 1_024
         assert all(bag.pending.rows <= 2 * 100 + 1_024 for bag in state.bags.values())
         assert all(bag.tally.rows <= 2 * 100 for bag in state.bags.values())

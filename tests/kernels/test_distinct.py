@@ -26,7 +26,7 @@ from tests.kernels.signed import (
 from headgate.kernels import keys
 from headgate.kernels.distinct import multiplicity
 from headgate.kernels.distinct.distinct import Distinct, Form
-from headgate.kernels.state import table
+from headgate.kernels.state import sorted_runs, table
 from headgate.model.time import NEVER
 
 SCHEMA = {"k": pl.Int64(), "x": pl.Float64()}
@@ -119,7 +119,8 @@ def test_values_with_equal_hashes_stay_apart(
     rows = data.draw(stream("WK", values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(multiplicity, "key_hash", few_hashes)
-        patch.setattr(table, "key_hash", few_hashes)
+        for module in (table, sorted_runs):
+            patch.setattr(module, "key_hash", few_hashes)
         assert_exact(Distinct(SCHEMA, form), [SCHEMA], [rows], stops, once)
 
 

@@ -44,7 +44,7 @@ def run(join: Join, *steps: tuple[int, Sequence[Sequence[Row]]]) -> tuple[JoinSt
     return state, said
 
 
-FIFO, ENDINGS, CALENDAR = Structure.FIFO, Structure.ENDINGS, Structure.CALENDAR
+FIFO, ENDINGS, CALENDAR = Structure.RUNS, Structure.ENDINGS, Structure.CALENDAR
 
 
 def test_a_result_lives_while_both_rows_do() -> None:

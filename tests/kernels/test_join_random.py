@@ -29,13 +29,13 @@ from tests.kernels.signed import (
 
 from headgate.kernels import keys
 from headgate.kernels.join.join import Join, JoinInput
-from headgate.kernels.state import calendar, ending_matches, index, run, store
+from headgate.kernels.state import calendar, ending_matches, index, sorted_runs, store
 from headgate.kernels.state.structure import Structure
 from headgate.model.time import NEVER
 
 STRUCTURES = {
     "MON": (Structure.RUNS, Structure.CALENDAR, Structure.ENDINGS),
-    "WKS": (Structure.FIFO, Structure.SCAN, Structure.RUNS),
+    "WKS": (Structure.RUNS, Structure.SCAN),
     "WK": (Structure.CALENDAR, Structure.SCAN, Structure.RUNS),
     "STR": (Structure.ENDINGS,),
 }
@@ -115,7 +115,7 @@ def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     def crowded(frame: pl.DataFrame, columns: Sequence[str]) -> keys.Hashes:
         return (keys.key_hash(frame, columns) % np.uint64(3)) << np.uint64(60)
 
-    for module in (ending_matches, run, store):
+    for module in (ending_matches, sorted_runs, store):
         monkeypatch.setattr(module, "key_hash", crowded)
 
 

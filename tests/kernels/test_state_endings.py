@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.kernels import keys
-from headgate.kernels.state import ending_matches, run
+from headgate.kernels.state import ending_matches, sorted_runs
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.store import ENDS, Layout, Probes
 from headgate.model.batch import BORN, DIES
@@ -81,7 +81,7 @@ def test_partners_go_at_the_earliest_of_their_endings() -> None:
     by_y = Probes(pl.DataFrame({"n": [8]}), ("n",), np.array([3]), np.array([4]))
     taken = store.end_partners([(0, by_x), (1, by_y)], Clock(0, 6, 0))
     assert sorted(taken.rows.select("x", "y", ENDS).rows()) == [(1, 7, 6), (1, 8, 4), (2, 8, 4)]
-    assert taken.store.live().select("x", "y").rows() == [(3, 9)]
+    assert taken.store.live(0).select("x", "y").rows() == [(3, 9)]
 
 
 def test_the_store_does_not_grow_with_the_number_of_endings() -> None:
@@ -135,7 +135,7 @@ def test_what_is_left_is_what_was_not_taken(
     expected: list[tuple[int, float | None, int]] = []
     store = EMPTY
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "key_hash", crowded)
+        patch.setattr(sorted_runs, "key_hash", crowded)
         patch.setattr(ending_matches, "key_hash", crowded)
         for step, (births, data) in enumerate(steps, start=1):
             clock = Clock(step - 1, step, 0)
@@ -153,6 +153,6 @@ def test_what_is_left_is_what_was_not_taken(
             store = Endings(store.layout).restored(taken.store.chunks())
             # Which of several equal rows goes is only promised where no other row shares their hash.
             columns = [*SCHEMA, BORN] if hash_values == 2**64 else [*SCHEMA]
-            left = Counter(repr(row) for row in store.live()[columns].rows())
+            left = Counter(repr(row) for row in store.live(step)[columns].rows())
             assert left == Counter(repr(row[: len(columns)]) for row in expected)
             store = data.draw(st.sampled_from([store, taken.store])).expire(step)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from headgate.kernels.keys import Hashes
 from headgate.kernels.state import index
-from headgate.kernels.state.ended import Ended
-from headgate.kernels.state.index import HashIndex
+from headgate.kernels.state.index import HashIndex, Positions
+from headgate.kernels.state.removed import Removed
 from headgate.kernels.state.tiers import newest_to_merge
 
 # Hashes as they come, with repetitions, and with all their weight in few bits.
@@ -55,7 +55,7 @@ def test_finds_every_agreeing_pair_once(stored: list[int], other: list[int]) -> 
 
 @given(SOME, SOME, SOME)
 def test_the_span_of_a_hash_is_its_rows_in_order(one: list[int], two: list[int], values: list[int]) -> None:
-    within = HashIndex.merged([HashIndex.of(hashes(one)), HashIndex.of(hashes(two))], [None, None])
+    within = HashIndex.merged([HashIndex.of(hashes(one)), HashIndex.of(hashes(two))], [0, len(one)])
     low, high = within.span(hashes(values + one))
     for value, first, past in zip(values + one, low.tolist(), high.tolist(), strict=True):
         rows = within.positions(np.arange(first, past)).tolist()
@@ -65,10 +65,13 @@ def test_the_span_of_a_hash_is_its_rows_in_order(one: list[int], two: list[int],
 @given(st.lists(SOME, min_size=1, max_size=4), st.data())
 def test_a_merged_index_is_that_of_the_rows_that_stay(parts: list[list[int]], data: st.DataObject) -> None:
     keeps = [data.draw(st.none() | st.lists(st.booleans(), min_size=len(p), max_size=len(p))) for p in parts]
-    merged = HashIndex.merged(
-        [HashIndex.of(hashes(part)) for part in parts],
-        [None if keep is None else np.array(keep, dtype=np.bool_) for keep in keeps],
-    )
+    moves: list[Positions | int] = []
+    height = 0
+    for part, keep in zip(parts, keeps, strict=True):
+        stays = np.ones(len(part), dtype=np.bool_) if keep is None else np.array(keep, dtype=np.bool_)
+        moves.append(height if keep is None else np.where(stays, height + np.cumsum(stays) - 1, -1))
+        height += int(stays.sum())
+    merged = HashIndex.merged([HashIndex.of(hashes(part)) for part in parts], moves)
     stay = [
         value
         for part, keep in zip(parts, keeps, strict=True)
@@ -84,22 +87,22 @@ def test_without_a_key_everything_is_found() -> None:
 
 
 @given(st.lists(st.sets(st.integers(0, 99), min_size=1), max_size=12))
-def test_ended_positions_are_remembered_by_bits_and_by_log(steps: list[set[int]]) -> None:
-    ended = Ended.none(100)
+def test_removed_positions_are_remembered_by_bits_and_by_log(steps: list[set[int]]) -> None:
+    removed = Removed.none(100)
     gone: set[int] = set()
     for step, positions in enumerate(steps):
         fresh = sorted(positions - gone)
         gone |= positions
-        ended = ended.adding(np.array(fresh, dtype=np.int64), step)
-    restored = Ended.none(100).remembering(ended.log)
-    for each in (ended, restored):
+        removed = removed.adding(np.array(fresh, dtype=np.int64), step)
+    restored = Removed.none(100).remembering(removed.log)
+    for each in (removed, restored):
         assert np.flatnonzero(each.mask()).tolist() == sorted(gone)
         assert each.has(np.arange(100)).tolist() == [n in gone for n in range(100)]
         assert each.count == len(gone)
 
 
 def test_the_set_before_an_addition_is_unchanged() -> None:
-    before = Ended.none(10)
+    before = Removed.none(10)
     before.adding(np.array([3]), 1)
     assert before.count == 0
     assert not before.mask().any()

@@ -1,4 +1,4 @@
-"""What runs, fifo, calendar and scan have in common, and what each is for."""
+"""What runs, calendar and scan have in common, and what each is for."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.kernels.state import calendar, run
 from headgate.kernels.state.calendar import Calendar
 from headgate.kernels.state.endings import Endings
-from headgate.kernels.state.fifo import Fifo
-from headgate.kernels.state.run import Run
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.scan import Scan
+from headgate.kernels.state.sorted_runs import Run, SortedRuns
 from headgate.kernels.state.store import Layout, Probes, Store
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import BEGINNING, NEVER, Clock
@@ -26,8 +24,7 @@ SCHEMA = {"k": pl.Int64(), "v": pl.String()}
 LAYOUT = Layout(SCHEMA, (("k",), ("v", "k")))
 
 STORES: dict[str, Callable[[], Store]] = {
-    "runs": lambda: Runs(LAYOUT),
-    "fifo": lambda: Fifo(LAYOUT),
+    "runs": lambda: LifetimeRuns(LAYOUT),
     "calendar": lambda: Calendar.empty(LAYOUT),
     "busy calendar": lambda: Calendar.empty(LAYOUT, days=3, smallest=1),
     "endings": lambda: Endings.empty(LAYOUT, ("k", "v")),
@@ -144,67 +141,65 @@ def numbered(step: int, size: int, lifetime: int) -> list[Row]:
     return [(n, "x", 10 * step, 10 * step + lifetime) for n in range(step * size, (step + 1) * size)]
 
 
-@pytest.mark.parametrize("name", ["runs", "fifo", "calendar", "endings"])
-def test_each_row_is_copied_a_few_times_however_many_there_are(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copied = 0
-    plain = run.alive_rows
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of runs that were written anew, each time."""
+    copies: list[int] = []
+    plain, live = SortedRuns._merged, LifetimeRuns.live
 
-    def counting(parts: Sequence[Run], upto: int) -> pl.DataFrame:
-        nonlocal copied
-        copied += sum(part.height for part in parts)
-        return plain(parts, upto)
+    def merging(store: Any, runs: Sequence[Run], now: int, dead: int) -> tuple[Run, ...]:
+        copies.append(sum(run.height for run in runs))
+        return plain(store, runs, now, dead)
 
-    monkeypatch.setattr(run, "alive_rows", counting)
-    monkeypatch.setattr(calendar, "alive_rows", counting)
+    def filing(store: LifetimeRuns, upto: int) -> pl.DataFrame:
+        copies.append(store.rows)
+        return live(store, upto)
+
+    monkeypatch.setattr(SortedRuns, "_merged", merging)
+    monkeypatch.setattr(LifetimeRuns, "live", filing)
+    return copies
+
+
+@pytest.mark.parametrize("name", ["runs", "calendar", "endings"])
+def test_each_row_is_copied_a_few_times_however_many_there_are(name: str, copied: list[int]) -> None:
     store: Any = STORES[name]()
     for step in range(400):
         clock = Clock(10 * (step - 1), 10 * step, 0)
         store = store.insert(frame(numbered(step, 8, 2_000)), clock).expire(clock.upto)
     # 400 batches make at most log4(400) = 4.3 merges of a row, and two more when a run is half dead.
-    assert copied <= 7 * 400 * 8
+    assert sum(copied) <= 7 * 400 * 8
 
 
-def test_the_scan_copies_everything_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = 0
-    plain = run.alive_rows
-
-    def counting(parts: Sequence[Run], upto: int) -> pl.DataFrame:
-        nonlocal copied
-        copied += sum(part.height for part in parts)
-        return plain(parts, upto)
-
-    monkeypatch.setattr(run, "alive_rows", counting)
+def test_the_scan_copies_everything_at_every_step(copied: list[int]) -> None:
     stored(Scan(LAYOUT), [numbered(step, 8, 2_000) for step in range(100)])
-    assert copied >= 8 * 100 * 100 // 2
+    assert sum(copied) >= 8 * 100 * 100 // 2
 
 
 def test_there_are_few_runs_however_many_batches_came() -> None:
-    store = stored(Runs(LAYOUT), [numbered(step, 8, NEVER - 10_000) for step in range(500)])
+    store = stored(LifetimeRuns(LAYOUT), [numbered(step, 8, NEVER - 10_000) for step in range(500)])
     assert store.rows == 4_000
     assert len(store.runs) <= 3 * 5
 
 
-# --- fifo ---------------------------------------------------------------------------------------------------
+# --- deaths in the order of births --------------------------------------------------------------------------
 
 
-def test_a_fifo_holds_little_more_than_its_window() -> None:
-    store: Any = Fifo(LAYOUT)
+def test_a_store_of_rows_that_die_in_order_holds_little_more_than_its_window() -> None:
+    store: Any = LifetimeRuns(LAYOUT)
     for step in range(300):
         clock = Clock(10 * (step - 1), 10 * step, 0)
         store = store.insert(frame(numbered(step, 20, 500)), clock).expire(clock.upto)
         assert store.rows <= 2 * 20 * 51
 
 
-def test_a_fifo_lets_go_of_a_row_at_the_instant_of_its_death() -> None:
-    store = Fifo(LAYOUT).insert(frame([(1, "x", 0, 10), (2, "x", 1, 11)]), Clock(BEGINNING, 1, 0))
+def test_a_store_of_rows_that_die_in_order_lets_go_of_a_row_at_the_instant_of_its_death() -> None:
+    store = LifetimeRuns(LAYOUT).insert(frame([(1, "x", 0, 10), (2, "x", 1, 11)]), Clock(BEGINNING, 1, 0))
     assert [store.expire(upto).rows for upto in (9, 10, 11)] == [2, 1, 0]
 
 
 def test_a_half_dead_run_is_masked_and_a_mostly_dead_one_is_written_anew() -> None:
     rows = [(n, "x", n, n + 1_000) for n in range(1_000)]
-    store = Fifo(LAYOUT).insert(frame(rows), Clock(BEGINNING, 1_000, 0))
+    store = LifetimeRuns(LAYOUT).insert(frame(rows), Clock(BEGINNING, 1_000, 0))
     masked = store.expire(1_400)
     assert masked.chunks().keys() == store.chunks().keys()
     assert partners(masked, 300, 1_400, NEVER) == []

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.kernels import keys
+from headgate.kernels.state import sorted_runs
 from headgate.kernels.state import table as table_module
 from headgate.kernels.state.table import Table
 from headgate.model.time import NEVER
@@ -135,7 +136,7 @@ def test_unchanged_chunks_are_shared_and_new_ones_have_new_names() -> None:
     seen: dict[str, pl.DataFrame] = {}
     for now in range(1, 200):
         table = put(table, now, rows((now % 50, "a", now, 0)))
-        for name, frame in table.chunks("t/").items():
+        for name, frame in table.chunks().items():
             assert seen.setdefault(name, frame) is frame
 
 
@@ -143,8 +144,9 @@ def test_a_restore_sorts_anew_when_the_hash_has_changed(monkeypatch: pytest.Monk
     table = plain()
     for now in range(1, 4):
         table = put(table, now, rows(*((k, "a", now, 0) for k in range(now, 20))))
-    monkeypatch.setattr(table_module, "key_hash", lambda frame, columns: ~keys.key_hash(frame, columns))
-    restored = plain().restore(table.chunks("t/"), "t/")
+    for module in (table_module, sorted_runs):
+        monkeypatch.setattr(module, "key_hash", lambda frame, columns: ~keys.key_hash(frame, columns))
+    restored = plain().restored(table.chunks())
     assert contents(restored, [(k, "a") for k in range(25)]) == {(k, "a"): min(k, 3) for k in range(1, 20)}
 
 
@@ -173,7 +175,8 @@ def test_the_table_is_a_dict(
     known: list[Key] = [(k, s) for k in (None, *range(7)) for s in (None, "a", "b")]
     empty = Table(SCHEMA, KEYS, deadline)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_module, "key_hash", few_hashes)
+        for module in (table_module, sorted_runs):
+            patch.setattr(module, "key_hash", few_hashes)
         table, model = empty, dict[Key, tuple[int, int]]()
         for now, batch in enumerate(batches, start=1):
             table, due = table.expire(now - 1, now)
@@ -192,7 +195,7 @@ def test_the_table_is_a_dict(
                 model.pop(key, None)
                 if not leaves:
                     model[key] = (v, until)
-            again, _ = empty.restore(table.chunks("t/"), "t/").expire(now, now)
+            again, _ = empty.restored(table.chunks()).expire(now, now)
             for candidate in (table, again):
                 assert contents(candidate, known) == {key: v for key, (v, _) in model.items()}
                 assert candidate.live == len(model)

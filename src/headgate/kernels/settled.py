@@ -17,6 +17,7 @@ import polars as pl
 from headgate.kernels.distinct.multiplicity import group
 from headgate.kernels.state.closed_values import closed_by_all
 from headgate.kernels.state.closings import Closings, ClosingState
+from headgate.kernels.state.composite import States
 from headgate.kernels.state.store import rows_at
 from headgate.kernels.state.table import Table, Tables
 from headgate.model.batch import BORN, SIGN, Batch
@@ -37,12 +38,12 @@ class Settled:
     def initial(self) -> ClosingState[Tables]:
         schema = {key: self.schema[key] for key in self.closed}
         return ClosingState(
-            Tables({_ROWS: Table(self.schema, self.keys)}), Closings.nothing(schema, self.below)
+            States({_ROWS: Table(self.schema, self.keys)}), Closings.nothing(schema, self.below)
         )
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ClosingState[Tables]:
         empty = self.initial()
-        return empty.restored(empty.values.restore, chunks)
+        return empty.restored(empty.values.restored, chunks)
 
     def advance(
         self, state: ClosingState[Tables], inputs: Sequence[Batch], clock: Clock
@@ -52,21 +53,21 @@ class Settled:
         if clock.upto <= clock.after:
             return state, nothing
         frame = inputs[0].frame
-        table, _ = state.values.parts[_ROWS].expire(clock.after, clock.upto)
+        table, _ = state.values.named[_ROWS].expire(clock.after, clock.upto)
         # Of a group, what ends at an instant comes before what begins there: the last row says how it stands.
         groups = group(frame, self.keys, frame.get_column(BORN).to_numpy())
         last = groups.order[np.roll(groups.first, -1)]
         rows = rows_at(frame, last)
         ended = rows.get_column(SIGN).to_numpy() < 0
         table = table.put(rows, table.find(rows, self.keys), gone=ended)
-        after = state.observed(Tables({_ROWS: table}), inputs[:1], inputs[1:], clock)
+        after = state.observed(States({_ROWS: table}), inputs[:1], inputs[1:], clock)
         return self._swept(after, clock) if after.due(clock) else (after, nothing)
 
     def _swept(self, state: ClosingState[Tables], clock: Clock) -> tuple[ClosingState[Tables], Batch]:
-        table = state.values.parts[_ROWS]
+        table = state.values.named[_ROWS]
         rows = table.live_rows()
         final = closed_by_all(state.closings.closed_values, rows, self.closed)
         if final.any():
             table = table.only(rows.filter(~final), clock.upto)
         said = Batch.of(rows.filter(final), born=pl.lit(clock.upto))
-        return ClosingState(Tables({_ROWS: table}), state.closings.swept(table.live, clock)), said
+        return ClosingState(States({_ROWS: table}), state.closings.swept(table.live, clock)), said

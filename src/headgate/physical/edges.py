@@ -18,7 +18,7 @@ Strategy = Literal["UPA", "NT", "DIRECT"]
 
 STRUCTURES = {
     Pattern.MON: Structure.RUNS,
-    Pattern.WKS: Structure.FIFO,
+    Pattern.WKS: Structure.RUNS,
     Pattern.WK: Structure.CALENDAR,
     Pattern.STR: Structure.ENDINGS,
 }

@@ -210,7 +210,7 @@ class _Lowering:
             for number, at in enumerate(inputs)
         )
         members = tuple(
-            join.JoinInput(schema_of(member), True, Structure.FIFO)
+            join.JoinInput(schema_of(member), True, Structure.RUNS)
             if number in retained
             else join.JoinInput(schema_of(member), self._internal(member), self.edges.structure(member))
             for number, member in enumerate(node.members)

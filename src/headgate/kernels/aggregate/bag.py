@@ -12,20 +12,20 @@ points of the group   p0    p1    p2    p3    p4         first = p0, end = p5
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.aggregate.coding import code_type, order_keys, searchable, taken
-from headgate.kernels.aggregate.pending import AT, Pending
 from headgate.kernels.aggregate.points import Points, pair_key
 from headgate.kernels.aggregate.tally import COUNT, GROUP, VALUE, Entries, Tally
+from headgate.kernels.kernel import State
+from headgate.kernels.state.composite import Composite, of_part
+from headgate.kernels.state.sorted_runs import Ints
+from headgate.kernels.state.timer_queue import AT, TimerQueue
 
-Ints = npt.NDArray[np.int64]
-
-_TALLY, _PENDING = "tally.", "pending."
+_TALLY, _PENDING = "tally", "pending"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,44 +77,37 @@ class Histories:
 
 
 @dataclass(frozen=True, eq=False)
-class Bag:
+class Bag(Composite):
     """Multiplicities of the values, given as codes, of one argument in all groups."""
 
     dtype: pl.DataType
-    tally: Tally = field(default_factory=Tally)
-    pending: Pending = field(default_factory=lambda: Pending((GROUP, VALUE), COUNT))
+    tally: Tally
+    pending: TimerQueue
+    """Announced changes: group, value and by how much the multiplicity changes."""
+
+    @staticmethod
+    def empty(dtype: pl.DataType) -> Bag:
+        """No values of a type."""
+        pair = {GROUP: pl.Int64(), VALUE: code_type(dtype)}
+        return Bag(dtype, Tally(), TimerQueue(pair, COUNT, summed=True))
 
     @property
-    def rows(self) -> int:
-        return self.tally.rows + self.pending.rows
+    def _parts(self) -> dict[str, State]:
+        return {_TALLY: self.tally, _PENDING: self.pending}
 
-    @property
-    def nbytes(self) -> int:
-        return self.tally.nbytes + self.pending.nbytes
-
-    def chunks(self, prefix: str) -> dict[str, pl.DataFrame]:
-        """Every chunk by name; each name starts with `prefix`."""
-        return self.tally.chunks(prefix + _TALLY) | self.pending.chunks(prefix + _PENDING)
-
-    def restore(self, chunks: Mapping[str, pl.DataFrame], prefix: str) -> Bag:
-        """The bag like this empty one whose chunks with `prefix` these are."""
-        return replace(
-            self,
-            tally=Tally.restore(chunks, prefix + _TALLY),
-            pending=self.pending.restore(chunks, prefix + _PENDING),
-        )
+    def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Bag:
+        """The bag like this empty one whose chunks these are."""
+        tally = self.tally.restored(of_part(chunks, _TALLY))
+        return replace(self, tally=tally, pending=self.pending.restored(of_part(chunks, _PENDING)))
 
     def due(self, after: int, upto: int) -> tuple[Bag, pl.DataFrame]:
         """The bag without the announced changes in (after, upto], and these: at, group, value, count."""
-        pending, frames = self.pending.due(after, upto)
-        schema = {AT: pl.Int64(), GROUP: pl.Int64(), VALUE: code_type(self.dtype), COUNT: pl.Int64()}
-        wide = [pl.col(name).cast(dtype) for name, dtype in schema.items()]
-        pieces = [pl.DataFrame(schema=schema), *(frame.select(wide) for frame in frames)]
-        return replace(self, pending=pending), pl.concat(pieces)
+        pending, due = self.pending.due(after, upto)
+        return replace(self, pending=pending), due
 
     def announce(self, at: Ints, group: Ints, value: pl.Series, count: Ints, upto: int) -> Bag:
         """The bag that knows of changes after `upto`."""
-        rows = pl.DataFrame({AT: at, GROUP: group, VALUE: value, COUNT: count})
+        rows = pl.DataFrame({GROUP: group, VALUE: value, AT: at, COUNT: count})
         return replace(self, pending=self.pending.add(rows, upto))
 
     def histories(self, changes: Changes, points: Points, groups: Ints) -> Histories:

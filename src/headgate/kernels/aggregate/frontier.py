@@ -18,41 +18,36 @@ after as many arrivals as there are rows at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.aggregate.coding import order_keys
 from headgate.kernels.aggregate.points import dense, pair_key
 from headgate.kernels.aggregate.sorted_pairs import ranges, seek
-
-Ints = npt.NDArray[np.int64]
+from headgate.kernels.state.index import HashIndex
+from headgate.kernels.state.sorted_runs import Ints, Run, SortedRuns
 
 GROUP, DIES, VALUE = "group", "dies", "value"
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Rows sorted by group and death, each less extreme than the one before in its group.
+class FrontierRun(Run):
+    """Rows sorted by group and death, each less extreme than the one before in its group."""
 
-    `arrivals` is how many rows came to make it; the oldest run counts only what it holds.
-    """
-
-    built: int
-    frame: pl.DataFrame
-    arrivals: int
+    arrivals: int = 0
+    """How many rows came to make it; the oldest run counts only what it holds."""
 
     @cached_property
     def group(self) -> Ints:
-        return self.frame[GROUP].to_numpy()
+        return self.numbers(GROUP)
 
     @cached_property
     def dies(self) -> Ints:
-        return self.frame[DIES].to_numpy()
+        return self.numbers(DIES)
 
     @cached_property
     def last_death(self) -> int:
@@ -62,36 +57,12 @@ class Run:
     def median_death(self) -> int:
         return int(np.partition(self.dies, self.dies.size // 2)[self.dies.size // 2])
 
-    @cached_property
-    def nbytes(self) -> int:
-        return int(self.frame.estimated_size())
-
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(SortedRuns[FrontierRun]):
     """The rows that can still be the smallest, or the largest, of their group; values are codes."""
 
     largest: bool
-    runs: tuple[Run, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        return sum(run.frame.height for run in self.runs)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(run.nbytes for run in self.runs)
-
-    def chunks(self, prefix: str) -> dict[str, pl.DataFrame]:
-        """Every chunk by name; each name starts with `prefix`."""
-        return {f"{prefix}{run.built}": run.frame for run in self.runs}
-
-    def restore(self, chunks: Mapping[str, pl.DataFrame], prefix: str) -> Frontier:
-        """The frontier like this empty one whose chunks with `prefix` these are."""
-        built = sorted(int(name.removeprefix(prefix)) for name in chunks if name.startswith(prefix))
-        frames = [chunks[f"{prefix}{instant}"] for instant in built]
-        runs = (Run(instant, frame, frame.height) for instant, frame in zip(built, frames, strict=True))
-        return replace(self, runs=tuple(runs))
 
     def within(self, groups: Ints, after: int, upto: int) -> tuple[Ints, pl.DataFrame]:
         """The rows that are the extreme of their run and group at some instant in (after, upto].
@@ -116,27 +87,33 @@ class Frontier:
         # What is mostly dead is written anew, together with what is new.
         stale = [run for run in kept if run.median_death <= upto]
         runs = [run for run in kept if run.median_death > upto]
-        if rows.height or stale:
-            frames = [run.frame for run in stale] + ([rows] if rows.height else [])
-            runs.append(self._run(frames, rows.height + sum(run.arrivals for run in stale), upto, not runs))
+        if rows.height:
+            stale.append(self._run(upto, upto, rows, ()))
+        if stale:
+            runs.append(self._joined(stale, upto, not runs))
         while len(runs) > 1 and runs[-2].arrivals <= 2 * runs[-1].arrivals:
             newer, older = runs.pop(), runs.pop()
-            arrivals = newer.arrivals + older.arrivals
-            runs.append(self._run([older.frame, newer.frame], arrivals, upto, not runs))
-        return replace(self, runs=tuple(run for run in runs if run.frame.height))
+            runs.append(self._joined([older, newer], upto, not runs))
+        return replace(self, runs=tuple(run for run in runs if run.height))
 
     def without(self, groups: Ints, upto: int) -> Frontier:
         """The frontier but for some groups, written anew in the step that ends at `upto`."""
         left = [run.frame.filter(~pl.Series(np.isin(run.group, groups))) for run in self.runs]
-        if not any(frame.height for frame in left):
-            return replace(self, runs=())
-        return replace(self, runs=(self._run(left, 0, upto, oldest=True),))
+        runs = [self._run(upto, upto, frame, ()) for frame in left if frame.height]
+        return replace(self, runs=(self._joined(runs, upto, oldest=True),) if runs else ())
 
-    def _run(self, frames: Sequence[pl.DataFrame], arrivals: int, upto: int, oldest: bool) -> Run:
-        frame = pl.concat(frames).filter(pl.col(DIES) > upto)
+    def _run(
+        self, since: int, built: int, frame: pl.DataFrame, indexes: tuple[HashIndex, ...]
+    ) -> FrontierRun:
+        return FrontierRun(since, built, frame, indexes, arrivals=frame.height)
+
+    def _joined(self, runs: Sequence[FrontierRun], upto: int, oldest: bool) -> FrontierRun:
+        """The newest run, with the rows of several that are alive and that no other of them beats."""
+        frame = pl.concat([run.frame for run in runs]).filter(pl.col(DIES) > upto)
         keys = order_keys(frame[VALUE], self.largest)
         frontier = frame[undominated(frame[GROUP].to_numpy(), frame[DIES].to_numpy(), keys)].rechunk()
-        return Run(upto, frontier, frontier.height if oldest else arrivals)
+        joined = self._run(upto, upto, frontier, ())
+        return joined if oldest else replace(joined, arrivals=sum(run.arrivals for run in runs))
 
 
 def undominated(group: Ints, dies: Ints, key: Ints) -> Ints:

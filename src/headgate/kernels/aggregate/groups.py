@@ -11,18 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from headgate.kernels.keys import key_hash, keys_equal
+from headgate.kernels.keys import Mask, key_hash, keys_equal
+from headgate.kernels.state.composite import Composite, States
+from headgate.kernels.state.sorted_runs import Ints
 from headgate.kernels.state.table import Table
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NUMBER = "number"
 
-_DIRECTORY, _RECORDS = "directory.", "records."
+_DIRECTORY, _RECORDS = "directory", "records"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +55,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(Composite):
     """Keys to numbers and numbers to records; `unused` is the next number."""
 
     keys: tuple[str, ...]
@@ -76,24 +74,14 @@ class Groups:
         )
 
     @property
-    def rows(self) -> int:
-        return self.directory.rows + self.records.rows
+    def _parts(self) -> dict[str, Table]:
+        return {_DIRECTORY: self.directory, _RECORDS: self.records}
 
-    @property
-    def nbytes(self) -> int:
-        return self.directory.nbytes + self.records.nbytes
-
-    def chunks(self, prefix: str) -> dict[str, pl.DataFrame]:
-        """Every chunk by name; each name starts with `prefix`."""
-        return self.directory.chunks(prefix + _DIRECTORY) | self.records.chunks(prefix + _RECORDS)
-
-    def restore(self, chunks: Mapping[str, pl.DataFrame], prefix: str) -> Groups:
-        """The groups like these empty ones whose chunks with `prefix` these are."""
-        directory = self.directory.restore(chunks, prefix + _DIRECTORY)
-        records = self.records.restore(chunks, prefix + _RECORDS)
-        used = [frame[NUMBER].max() for name, frame in chunks.items() if name.startswith(prefix + _RECORDS)]
-        unused = max((int(number) for number in used if isinstance(number, int)), default=-1) + 1
-        return replace(self, directory=directory, records=records, unused=unused)
+    def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Groups:
+        """The groups like these empty ones whose chunks these are."""
+        directory, records = States(self._parts).restored(chunks).named.values()
+        used = [int(run.numbers(NUMBER).max()) for run in records.runs]
+        return replace(self, directory=directory, records=records, unused=max(used, default=-1) + 1)
 
     def identify(self, keys: pl.DataFrame) -> Identified:
         """The groups of rows with these keys."""

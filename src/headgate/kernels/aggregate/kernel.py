@@ -6,7 +6,7 @@ rows of a group     [== 3 ========)             SUM   ──3──┬──8─
 ```
 
 A row is two changes: it comes at its birth and goes at its death; an ending is the reverse. Changes after the
-step wait in `Pending`. Those in the step make points (group, instant), and every call is evaluated at all of
+step wait in a timer queue. Those in the step make points (group, instant), and every call is evaluated at all of
 them at once.
 
 | function | remembered | a step costs |
@@ -34,7 +34,6 @@ from headgate.kernels.aggregate.coding import decode
 from headgate.kernels.aggregate.frontier import Frontier
 from headgate.kernels.aggregate.groups import NUMBER, Fresh, Groups, Known
 from headgate.kernels.aggregate.ledger import ROWS, Columns, Measure
-from headgate.kernels.aggregate.pending import Pending
 from headgate.kernels.aggregate.points import Points
 from headgate.kernels.aggregate.readings import read, read_type
 from headgate.kernels.aggregate.results import Evaluation
@@ -42,6 +41,7 @@ from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments, Due, Step
 from headgate.kernels.aggregate.tally import GROUP
 from headgate.kernels.keys import with_plain_zeros
+from headgate.kernels.state.timer_queue import TimerQueue
 from headgate.model.aggregates import Structure
 from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock, tick_at_or_after
@@ -93,14 +93,14 @@ class Aggregate:
             values[_result(number)] = self.output_schema[call.output]
         return AggregateState(
             Groups.empty(keys, values),
-            Pending((GROUP,), ROWS),
-            {argument: Bag(self.types[argument]) for argument in self._in_bags},
+            TimerQueue({GROUP: pl.Int64()}, ROWS, summed=True),
+            {argument: Bag.empty(self.types[argument]) for argument in self._in_bags},
             {(argument, largest): Frontier(largest) for argument, largest in self.in_frontiers},
         )
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> AggregateState:
         """The state whose `chunks()` these are."""
-        return self.initial().restore(chunks)
+        return self.initial().restored(chunks)
 
     def advance(
         self, state: AggregateState, inputs: Sequence[Batch], clock: Clock

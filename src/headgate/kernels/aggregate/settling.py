@@ -23,43 +23,26 @@ from headgate.kernels.aggregate.kernel import Aggregate
 from headgate.kernels.aggregate.state import AggregateState
 from headgate.kernels.aggregate.step import Arguments
 from headgate.kernels.aggregate.tally import COUNT, GROUP, VALUE, Entries, Tally, merged
-from headgate.kernels.state.store import prefixed, under
+from headgate.kernels.kernel import State
+from headgate.kernels.state.composite import Composite, of_part
+from headgate.kernels.state.sorted_runs import Runs
 from headgate.model.aggregates import Kind
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
 
-_GROUPS, _FINAL = "groups/", "final."
+_GROUPS = "groups"
 
 
 @dataclass(frozen=True, eq=False)
-class Extremes:
-    """The final values that are remembered of one argument, by group, written in the step that ends at `built`."""
-
-    frame: pl.DataFrame
-    built: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class SettlingState:
-    """What the aggregate remembers, and which of its values are final, by argument."""
+class SettlingState(Composite):
+    """What the aggregate remembers, and by argument which of its values are final, by group."""
 
     groups: AggregateState
-    final: Mapping[str, Extremes]
+    final: Mapping[str, Runs]
 
     @property
-    def rows(self) -> int:
-        return self.groups.rows + sum(each.frame.height for each in self.final.values())
-
-    @property
-    def nbytes(self) -> int:
-        return self.groups.nbytes + sum(int(each.frame.estimated_size()) for each in self.final.values())
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        chunks = prefixed(self.groups.chunks(), _GROUPS)
-        for number, each in enumerate(self.final.values()):
-            if each.frame.height:
-                chunks[f"{_FINAL}{number}.{each.built}"] = each.frame
-        return chunks
+    def _parts(self) -> dict[str, State]:
+        return {_GROUPS: self.groups, **{str(number): e for number, e in enumerate(self.final.values())}}
 
 
 @dataclass(frozen=True)
@@ -80,17 +63,19 @@ class SettlingAggregate:
         groups = self.aggregate.initial()
         extremes = {call.reads for call in self.aggregate.calls if call.function.is_extreme}
         # What a sketch counts stays: its cells are few.
-        final = {name: Extremes(_no_values(bag)) for name, bag in groups.bags.items() if name in extremes}
+        final = {
+            name: Runs({GROUP: pl.Int64(), VALUE: code_type(bag.dtype)})
+            for name, bag in groups.bags.items()
+            if name in extremes
+        }
         return SettlingState(groups, final)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> SettlingState:
-        final = dict(self.initial().final)
-        names = list(final)
-        for name, frame in chunks.items():
-            if name.startswith(_FINAL):
-                number, built = name.removeprefix(_FINAL).split(".")
-                final[names[int(number)]] = Extremes(frame, int(built))
-        return SettlingState(self.aggregate.restore(under(chunks, _GROUPS)), final)
+        final = {
+            name: nothing.restored(of_part(chunks, str(number)))
+            for number, (name, nothing) in enumerate(self.initial().final.items())
+        }
+        return SettlingState(self.aggregate.restore(of_part(chunks, _GROUPS)), final)
 
     def advance(
         self, state: SettlingState, inputs: Sequence[Batch], clock: Clock
@@ -106,12 +91,11 @@ class SettlingAggregate:
         for name, known_final in state.final.items():
             values = Arguments.of(self.aggregate.read(frame, name))
             new = pl.DataFrame({GROUP: number[values.row], VALUE: values.value})
-            bags[name], final[name] = self._settled(
-                name, bags[name], pl.concat([known_final.frame, new]), clock
-            )
+            bags[name], extremes = self._settled(name, bags[name], pl.concat([known_final.frame, new]), clock)
+            final[name] = known_final.only(extremes, clock.upto)
         return SettlingState(replace(groups, bags=bags), final), said
 
-    def _settled(self, name: str, bag: Bag, final: pl.DataFrame, clock: Clock) -> tuple[Bag, Extremes]:
+    def _settled(self, name: str, bag: Bag, final: pl.DataFrame, clock: Clock) -> tuple[Bag, pl.DataFrame]:
         """The bag without final values that are not extreme, and those that are."""
         ordered = final.sort(GROUP, VALUE)
         groups = ordered[GROUP].to_numpy()
@@ -124,13 +108,9 @@ class SettlingAggregate:
         if any(call.function.is_largest for call in calls):
             stays |= np.roll(first, -1)
         others = ordered.filter(~pl.Series(stays)).group_by(GROUP, VALUE, maintain_order=True).len(COUNT)
-        extremes = Extremes(ordered.filter(pl.Series(stays)), clock.upto)
+        extremes = ordered.filter(pl.Series(stays))
         whole = bag.tally.whole()
         if others.is_empty() or whole is None:
             return bag, extremes
         taken_back = Entries.of(others.with_columns(-pl.col(COUNT).cast(pl.Int64)))
         return replace(bag, tally=Tally.of(merged([whole, taken_back]), clock.upto)), extremes
-
-
-def _no_values(bag: Bag) -> pl.DataFrame:
-    return pl.DataFrame(schema={GROUP: pl.Int64(), VALUE: code_type(bag.dtype)})

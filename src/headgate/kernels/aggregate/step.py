@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,10 @@ from headgate.kernels.aggregate.frontier import DIES as FRONTIER_DIES
 from headgate.kernels.aggregate.frontier import Frontier
 from headgate.kernels.aggregate.groups import Identified
 from headgate.kernels.aggregate.ledger import Columns
-from headgate.kernels.aggregate.pending import AT
 from headgate.kernels.aggregate.points import Points
 from headgate.kernels.aggregate.results import Covers
 from headgate.kernels.aggregate.tally import COUNT, GROUP, VALUE
+from headgate.kernels.state.timer_queue import AT
 from headgate.model.batch import BORN, DIES, SIGN
 from headgate.model.time import NEVER
 
@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 class Due:
     """Announced changes whose instants lie in the step: for the ledger, and for the bag of each argument."""
 
-    ledger: Sequence[pl.DataFrame]
+    ledger: pl.DataFrame
     bags: Mapping[str, pl.DataFrame]
 
 
@@ -67,7 +67,7 @@ class Step:
     death: Ints
     """The point of each such death."""
     due: Due
-    due_points: Sequence[Ints]
+    due_points: Ints
     bag_points: Mapping[str, Ints]
 
     @staticmethod
@@ -77,16 +77,15 @@ class Step:
         """The step with these rows and due changes; at `opening`, group 0 has a point in any case."""
         born, dies = frame[BORN].to_numpy(), frame[DIES].to_numpy()
         dying = np.flatnonzero(dies <= upto)
-        pieces = [*due.ledger, *due.bags.values()]
+        pieces = [due.ledger, *due.bags.values()]
         opened = np.array([] if opening is None else [opening], dtype=np.int64)
-        others = [*(piece[GROUP].cast(pl.Int64).to_numpy() for piece in pieces), np.zeros_like(opened)]
+        others = [*(piece[GROUP].to_numpy() for piece in pieces), np.zeros_like(opened)]
         groups = np.unique(np.concatenate([rows.number, *others]))
         row_group = np.searchsorted(groups, rows.number)[rows.code]
         places = [row_group, row_group[dying], *(np.searchsorted(groups, other) for other in others)]
         instants = [born, dies[dying], *(piece[AT].to_numpy() for piece in pieces), opened]
         points, point = Points.of(np.concatenate(places), np.concatenate(instants), groups.size)
         parts = np.split(point, np.cumsum([place.size for place in places])[:-1])
-        ledgers = 2 + len(due.ledger)
         return Step(
             after,
             upto,
@@ -100,8 +99,8 @@ class Step:
             dying,
             parts[1],
             due,
-            parts[2:ledgers],
-            dict(zip(due.bags, parts[ledgers:], strict=False)),
+            parts[2],
+            dict(zip(due.bags, parts[3:], strict=False)),
         )
 
     @property
@@ -119,16 +118,15 @@ class Step:
         for name, values in columns.items():
             np.add.at(column(name), self.birth, values)
             np.subtract.at(column(name), self.death, values[self.dying])
-        for piece, point in zip(self.due.ledger, self.due_points, strict=True):
-            for name in piece.columns:
-                if name not in (AT, GROUP):
-                    np.add.at(column(name), point, piece[name].cast(pl.Int64).to_numpy())
+        for name in self.due.ledger.columns:
+            if name not in (AT, GROUP):
+                np.add.at(column(name), self.due_points, self.due.ledger[name].to_numpy())
         return sums
 
     def announced(self, columns: Columns) -> pl.DataFrame:
         """What the rows' columns take back after the step."""
         later = self.later
-        rows = {AT: self.dies[later], GROUP: self.groups[self.row_group[later]]}
+        rows = {GROUP: self.groups[self.row_group[later]], AT: self.dies[later]}
         return pl.DataFrame(rows | {name: -values[later] for name, values in columns.items()})
 
     def changes(self, argument: str, arguments: Arguments) -> Changes:

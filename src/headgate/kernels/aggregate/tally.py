@@ -12,20 +12,18 @@ Taking back leaves an entry of -1 until runs meet; when such are a quarter of al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.aggregate.coding import Codes, as_series, joined, same, searchable, taken
 from headgate.kernels.aggregate.sorted_pairs import bounds, ranges, seek
-from headgate.kernels.state.tiers import newest_to_merge
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from headgate.kernels.keys import Mask
+from headgate.kernels.state.index import HashIndex
+from headgate.kernels.state.sorted_runs import Ints, Run, SortedRuns
 
 GROUP, VALUE, COUNT = "group", "value", "count"
 
@@ -77,19 +75,16 @@ class Entries:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Entries that were put away together, named after the step that built them."""
-
-    built: int
-    frame: pl.DataFrame
+class EntryRun(Run):
+    """Entries that were put away together."""
 
     @cached_property
     def entries(self) -> Entries:
         return Entries.of(self.frame)
 
     @cached_property
-    def nbytes(self) -> int:
-        return int(self.frame.estimated_size())
+    def total(self) -> int:
+        return int(self.entries.count.sum())
 
     @cached_property
     def negative(self) -> int:
@@ -97,30 +92,13 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """Counts by group and value; `total` is the sum of all counts."""
+class Tally(SortedRuns[EntryRun]):
+    """Counts by group and value."""
 
-    runs: tuple[Run, ...] = ()
-    total: int = 0
-
-    @property
-    def rows(self) -> int:
-        return sum(run.entries.size for run in self.runs)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(run.nbytes for run in self.runs)
-
-    def chunks(self, prefix: str) -> dict[str, pl.DataFrame]:
-        """Every chunk by name; each name starts with `prefix`."""
-        return {f"{prefix}{run.built}": run.frame for run in self.runs}
-
-    @staticmethod
-    def restore(chunks: Mapping[str, pl.DataFrame], prefix: str) -> Tally:
-        """The tally whose chunks with `prefix` these are."""
-        built = sorted(int(name.removeprefix(prefix)) for name in chunks if name.startswith(prefix))
-        runs = tuple(Run(instant, chunks[f"{prefix}{instant}"]) for instant in built)
-        return Tally(runs, sum(int(run.entries.count.sum()) for run in runs))
+    @cached_property
+    def total(self) -> int:
+        """The sum of all counts."""
+        return sum(run.total for run in self.runs)
 
     def counts(self, group: Ints, code: Codes) -> Ints:
         """The counts of some pairs."""
@@ -164,17 +142,12 @@ class Tally:
         changes = changes.take(changes.count != 0)
         if not changes.size:
             return self
-        total = self.total + int(changes.count.sum())
-        if not total:
+        runs = (*self.runs, self._run(built, built, changes.frame, ()))
+        if not sum(run.total for run in runs):
             return Tally()
-        runs = (*self.runs, Run(built, changes.frame))
-        newest = newest_to_merge([run.entries.size for run in runs])
-        if sum(run.negative for run in runs) * _GARBAGE > sum(run.entries.size for run in runs):
-            newest = len(runs)
-        if newest > 1:
-            entries = merged([run.entries for run in runs[-newest:]])
-            runs = (*runs[:-newest], *([Run(built, entries.frame)] if entries.size else ()))
-        return replace(self, runs=runs, total=total)
+        if sum(run.negative for run in runs) * _GARBAGE > sum(run.height for run in runs):
+            return Tally(runs=self._merged(runs, built, built))
+        return Tally(runs=self._tiered(runs, built, built))
 
     def whole(self) -> Entries | None:
         """All entries in one piece; None if there are none."""
@@ -183,12 +156,19 @@ class Tally:
     @staticmethod
     def of(entries: Entries, built: int) -> Tally:
         """The tally of these entries alone, written in the step that ends at `built`."""
-        return Tally((Run(built, entries.frame),), int(entries.count.sum())) if entries.size else Tally()
+        return Tally().add(entries, built)
 
     def without(self, groups: Ints, built: int) -> Tally:
         """The tally but for some groups, written anew in the step that ends at `built`."""
         whole = self.whole()
         return self if whole is None else Tally.of(whole.take(~np.isin(whole.group, groups)), built)
+
+    def _run(self, since: int, built: int, frame: pl.DataFrame, indexes: tuple[HashIndex, ...]) -> EntryRun:
+        return EntryRun(since, built, frame, indexes)
+
+    def _merged(self, runs: Sequence[EntryRun], now: int, dead: int) -> tuple[EntryRun, ...]:
+        entries = merged([run.entries for run in runs])
+        return (self._run(runs[0].since, now, entries.frame, ()),) if entries.size else ()
 
     def _near(self, groups: Ints, few: int, largest: bool, kind: Entries) -> tuple[Entries, Mask]:
         """The entries at one end of each group that are sure to be whole, and which groups they are all of.

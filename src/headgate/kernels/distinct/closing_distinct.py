@@ -10,6 +10,7 @@ import polars as pl
 from headgate.kernels.distinct.distinct import Distinct, DistinctState
 from headgate.kernels.state.closed_values import closed_by_all
 from headgate.kernels.state.closings import Closings, ClosingState
+from headgate.kernels.state.composite import States
 from headgate.kernels.state.table import Tables
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
@@ -45,10 +46,10 @@ class ClosingDistinct:
 
 def swept(tables: Tables, closings: Closings, keys: Sequence[str], clock: Clock) -> tuple[Tables, Closings]:
     """Tables without the rows whose keys all have closed, and the closings without these."""
-    parts = dict(tables.parts)
+    parts = dict(tables.named)
     for name, table in parts.items():
         rows = table.live_rows()
         gone = closed_by_all(closings.closed_values, rows, keys)
         if gone.any():
             parts[name] = table.only(rows.filter(~gone), clock.upto)
-    return Tables(parts), closings.swept(sum(table.live for table in parts.values()), clock)
+    return States(parts), closings.swept(sum(table.live for table in parts.values()), clock)

@@ -37,7 +37,7 @@ class Difference:
         return self._counting.initial()
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> Tables:
-        return self.initial().restore(chunks)
+        return self.initial().restored(chunks)
 
     def advance(self, state: Tables, inputs: Sequence[Batch], clock: Clock) -> tuple[Tables, Batch]:
         """Copies that appear and disappear as the counts of the two sides change."""

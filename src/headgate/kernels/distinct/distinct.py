@@ -19,7 +19,7 @@ extent     a  [1 ===============...        announced without a death; said at 1
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -27,34 +27,30 @@ import polars as pl
 
 from headgate.kernels.distinct.multiplicity import Multiplicity, group
 from headgate.kernels.distinct.presence import NOWHERE, Presence, presence
+from headgate.kernels.kernel import State
+from headgate.kernels.state.composite import Composite, States, of_part
+from headgate.kernels.state.sorted_runs import Ints, Runs
 from headgate.kernels.state.store import rows_at
-from headgate.kernels.state.table import Ints, Table, Tables, columns_of
+from headgate.kernels.state.table import Table, Tables, columns_of
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
 Form = Literal["star", "extent", "strict", "naive"]
 
 ANNOUNCED, LATEST = "_announced", "_latest"
-VALUES, _INPUT = "values", "input/"
+VALUES, _INPUT = "values", "input"
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctState:
+class DistinctState(Composite):
     """The tables of a form, and for `naive` the input as well."""
 
     tables: Tables
-    input: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    input: Runs
 
     @property
-    def rows(self) -> int:
-        return self.tables.rows + sum(frame.height for frame in self.input.values())
-
-    @property
-    def nbytes(self) -> int:
-        return self.tables.nbytes + sum(int(frame.estimated_size()) for frame in self.input.values())
-
-    def chunks(self) -> dict[str, pl.DataFrame]:
-        return {**self.tables.chunks(), **self.input}
+    def _parts(self) -> dict[str, State]:
+        return {**self.tables.named, _INPUT: self.input}
 
 
 @dataclass(frozen=True)
@@ -73,14 +69,15 @@ class Distinct:
         return Multiplicity(self.schema)
 
     def initial(self) -> DistinctState:
+        nothing = Runs({**self.schema, DIES: pl.Int64()})
         if self.form == "strict":
-            return DistinctState(self._counting.initial())
+            return DistinctState(self._counting.initial(), nothing)
         columns = {**self.schema, ANNOUNCED: pl.Int64(), LATEST: pl.Int64()}
-        return DistinctState(Tables({VALUES: Table(columns, self._columns, deadline=ANNOUNCED)}))
+        return DistinctState(States({VALUES: Table(columns, self._columns, deadline=ANNOUNCED)}), nothing)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> DistinctState:
-        kept = {name: frame for name, frame in chunks.items() if name.startswith(_INPUT)}
-        return DistinctState(self.initial().tables.restore(chunks), kept)
+        empty = self.initial()
+        return DistinctState(empty.tables.restored(chunks), empty.input.restored(of_part(chunks, _INPUT)))
 
     def advance(
         self, state: DistinctState, inputs: Sequence[Batch], clock: Clock
@@ -89,10 +86,10 @@ class Distinct:
         (batch,) = inputs
         if self.form == "strict":
             tables, said = self._counted(state.tables, batch.frame, clock)
-            return DistinctState(tables), said
+            return replace(state, tables=tables), said
         table, said = self._stretched(state, batch.frame, clock)
-        kept = self._kept(state, batch.frame, clock) if self.form == "naive" else {}
-        return DistinctState(Tables({VALUES: table}), kept), said
+        kept = self._kept(state, batch.frame, clock) if self.form == "naive" else state.input
+        return DistinctState(States({VALUES: table}), kept), said
 
     def until(self, state: DistinctState, frame: pl.DataFrame, columns: Sequence[str], after: int) -> Ints:
         """For each row of `frame`, until when its `columns` are sure to be present; NOWHERE if they are not.
@@ -103,7 +100,7 @@ class Distinct:
         if self.form == "strict":
             present = self._counting.present(state.tables, frame, columns)
             return np.where(present, min(after, NEVER - 1) + 1, NOWHERE)
-        table = state.tables.parts[VALUES]
+        table = state.tables.named[VALUES]
         at = table.find(frame, columns, since=after)
         return table.numbers(at, [LATEST if self.form == "extent" else ANNOUNCED], NOWHERE)[0]
 
@@ -117,7 +114,7 @@ class Distinct:
     def _stretched(self, state: DistinctState, frame: pl.DataFrame, clock: Clock) -> tuple[Table, Batch]:
         born, dies = frame[BORN].to_numpy(), frame[DIES].to_numpy()
         groups = group(frame, self._columns, born)
-        table, due = state.tables.parts[VALUES].expire(clock.after, clock.upto)
+        table, due = state.tables.named[VALUES].expire(clock.after, clock.upto)
         met = rows_at(columns_of(frame, self._columns), groups.leaders)
         at = table.find(met, self._columns, since=clock.after)
         announced, latest = table.numbers(at, (ANNOUNCED, LATEST), NOWHERE)
@@ -166,12 +163,13 @@ class Distinct:
 
     def _latest_stored(self, state: DistinctState, values: pl.DataFrame) -> Ints:
         """For each value the latest death among all rows kept, found by looking at every one of them."""
-        kept = pl.concat([pl.DataFrame(schema={**self.schema, DIES: pl.Int64()}), *state.input.values()])
-        latest = kept.group_by(self._columns).agg(pl.col(DIES).max())
+        latest = state.input.frame.group_by(self._columns).agg(pl.col(DIES).max())
         found = values.join(latest, on=self._columns, how="left", nulls_equal=True, maintain_order="left")
         return found[DIES].fill_null(NOWHERE).to_numpy()
 
-    def _kept(self, state: DistinctState, frame: pl.DataFrame, clock: Clock) -> Mapping[str, pl.DataFrame]:
+    def _kept(self, state: DistinctState, frame: pl.DataFrame, clock: Clock) -> Runs:
         """The whole input that is alive after the step, as one chunk."""
-        rows = pl.concat([*state.input.values(), frame.select(*self._columns, DIES)])
-        return {f"{_INPUT}{clock.upto}": rows.filter(pl.col(DIES) > clock.upto)}
+        if clock.upto <= clock.after:
+            return state.input
+        rows = pl.concat([state.input.frame, frame.select(*self._columns, DIES)])
+        return state.input.only(rows.filter(pl.col(DIES) > clock.upto), clock.upto)

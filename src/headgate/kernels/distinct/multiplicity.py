@@ -21,8 +21,10 @@ import numpy.typing as npt
 import polars as pl
 
 from headgate.kernels.keys import Mask, key_hash, keys_equal
+from headgate.kernels.state.composite import States
+from headgate.kernels.state.sorted_runs import Ints
 from headgate.kernels.state.store import rows_at
-from headgate.kernels.state.table import Ints, Table, Tables, columns_of
+from headgate.kernels.state.table import Table, Tables, columns_of
 from headgate.model.batch import BORN, DIES, SIGN
 from headgate.model.time import NEVER, Clock
 
@@ -135,7 +137,7 @@ class Multiplicity:
         """No value anywhere, nothing waiting."""
         numbers = dict.fromkeys(self._counts, pl.Int64())
         waiting = {**self.schema, AT: pl.Int64(), **numbers}
-        return Tables(
+        return States(
             {
                 "counts": Table({**self.schema, **numbers}, self._values),
                 "waiting": Table(waiting, (*self._values, AT), deadline=AT),
@@ -144,8 +146,8 @@ class Multiplicity:
 
     def advance(self, state: Tables, inputs: Sequence[pl.DataFrame], clock: Clock) -> tuple[Tables, Changes]:
         """The state at the end of the step, and every change of a count in it, from signed lifetimes."""
-        waiting, due = state.parts["waiting"].expire(clock.after, clock.upto)
-        counts, _ = state.parts["counts"].expire(clock.after, clock.upto)
+        waiting, due = state.named["waiting"].expire(clock.after, clock.upto)
+        counts, _ = state.named["counts"].expire(clock.after, clock.upto)
         events = [waiting.take(due)]
         later = []
         for frame, count in zip(inputs, self._counts, strict=True):
@@ -156,11 +158,11 @@ class Multiplicity:
                 self._events(frame.filter((dies > waiting.now) & (dies < NEVER)), DIES, count, sign=-1)
             )
         counts, changes = self._counted(counts, pl.concat(events))
-        return Tables({"counts": counts, "waiting": self._waiting(waiting, pl.concat(later))}), changes
+        return States({"counts": counts, "waiting": self._waiting(waiting, pl.concat(later))}), changes
 
     def present(self, state: Tables, frame: pl.DataFrame, columns: Sequence[str]) -> Mask:
         """For each row of `frame`, whether its `columns` have a count other than 0."""
-        return state.parts["counts"].find(frame, columns) >= 0
+        return state.named["counts"].find(frame, columns) >= 0
 
     def _events(self, frame: pl.DataFrame, at: str, count: str, sign: int) -> pl.DataFrame:
         """One event per row: its value, the instant in column `at`, and what it adds to each count."""

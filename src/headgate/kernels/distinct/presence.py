@@ -18,7 +18,7 @@ import numpy as np
 
 from headgate.kernels.distinct.multiplicity import running_max, starts
 from headgate.kernels.keys import Mask
-from headgate.kernels.state.table import Ints
+from headgate.kernels.state.sorted_runs import Ints
 from headgate.model.time import BEGINNING
 
 NOWHERE = BEGINNING

@@ -17,6 +17,7 @@ from typing import Literal
 
 import polars as pl
 
+from headgate.kernels.state.sorted_runs import Runs
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
@@ -32,25 +33,6 @@ class Side:
 
     direction: Direction
     codes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class RepresentativesState:
-    """The payload of each representative, its bucket, its side and its birth; one chunk."""
-
-    frame: pl.DataFrame
-    built: int = 0
-
-    @property
-    def rows(self) -> int:
-        return self.frame.height
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.frame.estimated_size())
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        return {} if self.frame.is_empty() else {str(self.built): self.frame}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,23 +52,15 @@ class Representatives:
     def _cells(self) -> list[str]:
         return [f"_cell{number}" for number in range(len(self.cells))]
 
-    def initial(self) -> RepresentativesState:
-        schema = {
-            **self.schema,
-            BORN: pl.Int64(),
-            **dict.fromkeys(self._cells, pl.Int64()),
-            _SIDE: pl.Int32(),
-        }
-        return RepresentativesState(pl.DataFrame(schema=schema))
+    def initial(self) -> Runs:
+        """No representatives: of each, the payload, its birth, its bucket and its side."""
+        cells = dict.fromkeys(self._cells, pl.Int64())
+        return Runs({**self.schema, BORN: pl.Int64(), **cells, _SIDE: pl.Int32()})
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> RepresentativesState:
-        for name, frame in chunks.items():
-            return RepresentativesState(frame, int(name))
-        return self.initial()
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> Runs:
+        return self.initial().restored(chunks)
 
-    def advance(
-        self, state: RepresentativesState, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[RepresentativesState, Batch]:
+    def advance(self, state: Runs, inputs: Sequence[Batch], clock: Clock) -> tuple[Runs, Batch]:
         """Births of new representatives, and endings of those that they replace."""
         (batch,) = inputs
         rows = batch.frame if self.condition is None else batch.frame.filter(self.condition)
@@ -112,7 +86,7 @@ class Representatives:
         last = chain.filter(pl.col(_AT).is_null()).select(state.frame.columns)
         touched = chain.select(*self._cells, _SIDE).unique()
         kept = state.frame.join(touched, on=[*self._cells, _SIDE], how="anti", nulls_equal=True)
-        return RepresentativesState(pl.concat([kept, last]).rechunk(), clock.upto), Batch(said)
+        return state.only(pl.concat([kept, last]), clock.upto), Batch(said)
 
     def _by_side(self, buckets: list[Bucket]) -> dict[tuple[int, Side], list[Bucket]]:
         """The buckets that each side is about; the number tells sides of one bucket apart."""

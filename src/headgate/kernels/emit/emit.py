@@ -28,7 +28,7 @@ import polars as pl
 from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.kernels.emit.net_change import NetChange, copies
 from headgate.kernels.kernel import State
-from headgate.kernels.state.composite import CompositeState
+from headgate.kernels.state.composite import States
 from headgate.kernels.state.store import rows_at
 from headgate.kernels.state.timer_queue import AT, COUNT, TimerQueue, by_instant, timer_queues
 from headgate.kernels.window.ticks import next_tick
@@ -57,25 +57,25 @@ class Emit(ABC):
         return start if start <= clock.upto else None
 
     @abstractmethod
-    def initial(self) -> CompositeState:
+    def initial(self) -> States[State]:
         """The state before the first row."""
 
     @abstractmethod
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> CompositeState:
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> States[State]:
         """The state whose chunks these are."""
 
     @abstractmethod
-    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[CompositeState, LazyRows]:
+    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[States[State], LazyRows]:
         """The state after the step and its output for the outside: payload, `_time`, and `_op` for a change log."""
 
-    def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[CompositeState, Batch]:
+    def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[States[State], Batch]:
         """The state after the step and its output as a stream inside the plan: rows that live from `_time` on."""
         parts, batches = self.stream(state, inputs, clock)
         return parts, Batch.concat(batches)
 
     def stream(
         self, state: State, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[CompositeState, Iterator[Batch]]:
+    ) -> tuple[States[State], Iterator[Batch]]:
         """The same, the output in batches that come by time and are made when they are asked for."""
         [batch] = inputs
         parts, rows = self.emit(state, batch, clock)
@@ -99,28 +99,25 @@ class EmitOverTime(Emit):
         Frames come by time; within one, rows come in any order.
         """
 
-    def initial(self) -> CompositeState:
+    def initial(self) -> States[TimerQueue]:
         early = TimerQueue({**self.schema, **LIFETIME_SCHEMA})
-        return CompositeState({"early": early, **self._initial()})
+        return States({"early": early, **self._initial()})
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> CompositeState:
-        parts = timer_queues(self.initial())
-        return CompositeState(
-            {name: part.restored(CompositeState.of(chunks, name)) for name, part in parts.items()}
-        )
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> States[TimerQueue]:
+        return self.initial().restored(chunks)
 
-    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[CompositeState, LazyRows]:
+    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[States[TimerQueue], LazyRows]:
         parts = timer_queues(state)
         early = parts.pop("early")
         start = self.start_of(clock)
         if start is None:
             held = batch.frame.with_columns(pl.lit(NEVER, dtype=pl.Int64).alias(AT))
             early, _ = early.advance(held, clock)
-            return CompositeState({"early": early, **parts}), LazyRows.of(self._shown(self._nothing()))
+            return States({"early": early, **parts}), LazyRows.of(self._shown(self._nothing()))
         frame = self._since_start(early, batch.frame, start)
         after, rows = self._emit(parts, frame, clock, start)
         shown = rows.map(lambda piece: self._shown(self._ordered(piece)))
-        return CompositeState({"early": TimerQueue(early.schema), **after}), shown
+        return States({"early": TimerQueue(early.schema), **after}), shown
 
     def _since_start(self, early: TimerQueue, frame: pl.DataFrame, start: int) -> pl.DataFrame:
         """The rows of the step and those held back, as if the world had begun at `start`."""
@@ -239,7 +236,7 @@ class ChangeLog(_Changes):
 
     def stream(
         self, state: State, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[CompositeState, Iterator[Batch]]:
+    ) -> tuple[States[State], Iterator[Batch]]:
         raise TypeError("a change log is not a stream")
 
     def _emit(

@@ -1,6 +1,6 @@
 """Net change: what the contents gain and lose at each instant of a step, as bags.
 
-A signed lifetime is two events, its sign at birth and the opposite at death. Deaths beyond the step wait on an
+A signed lifetime is two events, its sign at birth and the opposite at death. Deaths beyond the step wait on a
 timer queue. Equal rows of which some come and some go at one instant cancel, so it does not show in how many pieces a
 lifetime was announced.
 
@@ -31,7 +31,7 @@ _COPIES = pl.col(SIGN).cast(pl.Int64).alias(COUNT)
 class NetChange:
     """Follows signed lifetimes with the payload columns of `schema`.
 
-    Its state is an timer queue of deaths: payload, instant, and how many copies die then. With `immortal`, rows that
+    Its state is a timer queue of deaths: payload, instant, and how many copies die then. With `immortal`, rows that
     never die are on it too, and the queue is the whole contents.
     """
 
@@ -39,7 +39,7 @@ class NetChange:
     immortal: bool = False
 
     def initial(self) -> TimerQueue:
-        return TimerQueue(self.schema, counted=True)
+        return TimerQueue(self.schema, COUNT)
 
     def advance(
         self, deaths: TimerQueue, frame: pl.DataFrame, clock: Clock
@@ -72,7 +72,7 @@ def _cancelled(events: pl.DataFrame) -> pl.DataFrame:
         return events
     near = np.zeros(len(keys), dtype=np.bool_)
     near[gained] = near[lost] = True
-    settled = netted(events.filter(pl.Series(near)))
+    settled = netted(events.filter(pl.Series(near)), [COUNT])
     return pl.concat([events.filter(pl.Series(~near)), settled])
 
 

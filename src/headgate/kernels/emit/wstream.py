@@ -18,7 +18,7 @@ import polars as pl
 from headgate.kernels.emit.emit import ChangeLog, Emit, Istream
 from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.kernels.kernel import State
-from headgate.kernels.state.composite import CompositeState
+from headgate.kernels.state.composite import States, of_part
 from headgate.kernels.window.time_window import Range, Unbounded, Window, WindowSpec
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
@@ -53,28 +53,26 @@ class Wstream(Emit):
     def _stages(self) -> Mapping[str, Emit | Window]:
         return {"births": self._births, "window": self._window, "log": self._log}
 
-    def initial(self) -> CompositeState:
-        return CompositeState({name: stage.initial() for name, stage in self._stages.items()})
+    def initial(self) -> States[State]:
+        return States({name: stage.initial() for name, stage in self._stages.items()})
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> CompositeState:
-        return CompositeState(
-            {name: stage.restore(CompositeState.of(chunks, name)) for name, stage in self._stages.items()}
-        )
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> States[State]:
+        return States({name: stage.restore(of_part(chunks, name)) for name, stage in self._stages.items()})
 
-    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[CompositeState, LazyRows]:
+    def emit(self, state: State, batch: Batch, clock: Clock) -> tuple[States[State], LazyRows]:
         parts, windowed = self._windowed(state, batch, clock)
         log, rows = self._log.emit(parts["log"], windowed, clock)
-        return CompositeState({**parts, "log": log}), rows
+        return States({**parts, "log": log}), rows
 
     def stream(
         self, state: State, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[CompositeState, Iterator[Batch]]:
+    ) -> tuple[States[State], Iterator[Batch]]:
         [batch] = inputs
         parts, windowed = self._windowed(state, batch, clock)
-        return CompositeState(parts), iter((windowed,))
+        return States(parts), iter((windowed,))
 
     def _windowed(self, state: State, batch: Batch, clock: Clock) -> tuple[dict[str, State], Batch]:
-        assert isinstance(state, CompositeState)
+        assert isinstance(state, States)
         births, stream = self._births.advance(state.named["births"], [batch], clock)
         window, output = self._window.advance(state.named["window"], [stream], clock)
         return {**state.named, "births": births, "window": window}, output

@@ -21,7 +21,7 @@ import polars as pl
 
 from headgate.kernels.keys import has_null, keys_equal
 from headgate.kernels.state.endings import Endings
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.store import ENDS, Layout, Store, rows_where
 from headgate.model.batch import BORN, DIES, SIGN
 from headgate.model.time import Clock
@@ -60,7 +60,7 @@ class Arrivals:
         return self._indexed(self.ghosts)
 
     def _indexed(self, ghosts: pl.DataFrame) -> tuple[Store, ...]:
-        return () if ghosts.is_empty() else (Runs(self.layout).insert(ghosts, self.clock),)
+        return () if ghosts.is_empty() else (LifetimeRuns(self.layout).insert(ghosts, self.clock),)
 
 
 def arrive(store: Store, frame: pl.DataFrame, layout: Layout, clock: Clock, numbered: str | None) -> Arrivals:
@@ -89,7 +89,7 @@ def arrive(store: Store, frame: pl.DataFrame, layout: Layout, clock: Clock, numb
     if within.rest.height:
         example = within.rest.row(0, named=True)
         raise ValueError(f"{within.rest.height} endings of rows that were never announced, as {example}")
-    live = within.store.live()
+    live = within.store.live(clock.after)
     lived = within.rows.filter(pl.col(BORN) < pl.col(ENDS))
     births = pl.concat([_as_announced(live), lived], rechunk=True)
     ghosts = pl.concat([before.rows, lived], rechunk=True)

@@ -19,6 +19,8 @@ import numpy as np
 import polars as pl
 
 from headgate.kernels.join.probe_plan import EqualityClass, ProbePlan, plan_probes
+from headgate.kernels.state.composite import States
+from headgate.kernels.state.sorted_runs import Runs
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
 
@@ -52,9 +54,10 @@ class BucketInput:
     def measures(self) -> list[str]:
         return [each for name in self.summed for each in (sum_column(name), filled_column(name))]
 
-    def empty(self) -> pl.DataFrame:
+    def empty(self) -> Runs:
+        """No buckets."""
         numbers = dict.fromkeys((*self.cell_names, COUNT, *self.measures), pl.Int64())
-        return pl.DataFrame(schema={**self.schema, **numbers})
+        return Runs({**self.schema, **numbers})
 
     def located(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The rows that can matter, each with its bucket, the count 1 and its own sums."""
@@ -85,29 +88,6 @@ class BucketInput:
 
 
 @dataclass(frozen=True, eq=False)
-class BucketJoinState:
-    """The buckets of each input; a chunk for each, named after the step that wrote it."""
-
-    inputs: tuple[pl.DataFrame, ...]
-    built: tuple[int, ...]
-
-    @property
-    def rows(self) -> int:
-        return sum(frame.height for frame in self.inputs)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(frame.estimated_size()) for frame in self.inputs)
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        return {
-            f"{number}/{built}": frame
-            for number, (built, frame) in enumerate(zip(self.built, self.inputs, strict=True))
-            if frame.height
-        }
-
-
-@dataclass(frozen=True, eq=False)
 class BucketJoin:
     """The join of `inputs` on `equalities` and a `residual`; `summing` says one row with `_count` for many."""
 
@@ -129,26 +109,21 @@ class BucketJoin:
             schema |= dict.fromkeys((COUNT, *measures), pl.Int64())
         return schema
 
-    def initial(self) -> BucketJoinState:
-        return BucketJoinState(tuple(each.empty() for each in self.inputs), (0,) * len(self.inputs))
+    def initial(self) -> States[Runs]:
+        return States({str(number): each.empty() for number, each in enumerate(self.inputs)})
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> BucketJoinState:
-        state = self.initial()
-        frames, built = list(state.inputs), list(state.built)
-        for name, frame in chunks.items():
-            number, _, step = name.partition("/")
-            frames[int(number)], built[int(number)] = frame, int(step)
-        return BucketJoinState(tuple(frames), tuple(built))
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> States[Runs]:
+        return self.initial().restored(chunks)
 
     def advance(
-        self, state: BucketJoinState, inputs: Sequence[Batch], clock: Clock
-    ) -> tuple[BucketJoinState, Batch]:
+        self, state: States[Runs], inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[States[Runs], Batch]:
         """The results of the rows born in the step, with one another and with all before."""
         new = [each.located(batch.frame) for each, batch in zip(self.inputs, inputs, strict=True)]
         before = pl.lit(BEGINNING, dtype=pl.Int64).alias(BORN)
         old = [
-            frame.with_columns(before).select(rows.columns)
-            for frame, rows in zip(state.inputs, new, strict=True)
+            buckets.frame.with_columns(before).select(rows.columns)
+            for buckets, rows in zip(state.named.values(), new, strict=True)
         ]
         found = []
         for origin, rows in enumerate(new):
@@ -156,14 +131,12 @@ class BucketJoin:
                 # Those before it as they are after the step, those after it as they were before: each once.
                 others = [pl.concat([frame, new[n]]) if n < origin else frame for n, frame in enumerate(old)]
                 found.append(self._results(origin, rows, others))
-        frames, built = list(state.inputs), list(state.built)
-        for number, rows in enumerate(new):
+        after = dict(state.named)
+        for (name, buckets), each, rows in zip(state.named.items(), self.inputs, new, strict=True):
             if rows.height:
-                frames[number] = self.inputs[number].counted(frames[number], rows)
-                built[number] = clock.upto
-        after = BucketJoinState(tuple(frames), tuple(built))
+                after[name] = buckets.only(each.counted(buckets.frame, rows), clock.upto)
         pieces = [piece for piece in found if piece.height]
-        return after, self._batch(pl.concat(pieces)) if pieces else Batch.empty(self.output_schema)
+        return States(after), self._batch(pl.concat(pieces)) if pieces else Batch.empty(self.output_schema)
 
     def _results(self, origin: int, rows: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
         found = self._named(origin, rows)

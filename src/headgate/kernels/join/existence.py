@@ -33,18 +33,20 @@ import polars as pl
 from headgate.kernels.distinct.distinct import LATEST, VALUES, Distinct, DistinctState, Form
 from headgate.kernels.distinct.multiplicity import group, starts
 from headgate.kernels.distinct.presence import NOWHERE
-from headgate.kernels.join.existence_purge import LEFT, RIGHT, SidePurge, without
+from headgate.kernels.join.existence_purge import LEFT, RIGHT, SidePurge
 from headgate.kernels.kernel import State
 from headgate.kernels.keys import Mask, has_null, key_hash, keys_equal
-from headgate.kernels.state.closings import Closings, after_sweep
+from headgate.kernels.state.closings import CLOSINGS, Closings, after_sweep
+from headgate.kernels.state.composite import Composite, States, of_part
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.index import HashIndex
-from headgate.kernels.state.store import Layout, Probes, prefixed, rows_at, rows_where, under
-from headgate.kernels.state.table import Ints, Tables, columns_of
+from headgate.kernels.state.sorted_runs import Ints
+from headgate.kernels.state.store import Layout, Probes, rows_at, rows_where
+from headgate.kernels.state.table import columns_of
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
-_LEFT, _RIGHT, _MATCHES = "left/", "right/", "matches/"
+_LEFT, _RIGHT, _MATCHES = "left", "right", "matches"
 
 # The key of rows that have none: every row has the same one.
 _ANY_LEFT, _ANY_RIGHT = "_any_left", "_any_right"
@@ -52,7 +54,7 @@ _TOGETHER = "_together"
 
 
 @dataclass(frozen=True, eq=False)
-class ExistenceState:
+class ExistenceState(Composite):
     """Left rows, right rows if there is a residual, which probes have matches, and closed values."""
 
     left: Endings
@@ -61,28 +63,11 @@ class ExistenceState:
     closings: Closings | None = None
 
     @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self._parts.values())
-
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in self._parts.values())
-
-    def chunks(self) -> dict[str, pl.DataFrame]:
-        chunks: dict[str, pl.DataFrame] = {}
-        for prefix, part in self._parts.items():
-            chunks |= prefixed(part.chunks(), prefix)
-        return chunks
-
-    @cached_property
     def _parts(self) -> dict[str, State]:
         parts: dict[str, State] = {_LEFT: self.left, _MATCHES: self.matches}
         if self.right is not None:
             parts[_RIGHT] = self.right
-        if self.closings is not None:
-            # They name their chunks themselves.
-            parts[""] = self.closings
-        return parts
+        return parts if self.closings is None else {**parts, CLOSINGS: self.closings}
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +161,10 @@ class Existence(ABC):
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> ExistenceState:
         empty = self.initial()
         return ExistenceState(
-            empty.left.restored(under(chunks, _LEFT)),
-            None if empty.right is None else empty.right.restored(under(chunks, _RIGHT)),
-            self._matches.restore(under(chunks, _MATCHES)),
-            None if empty.closings is None else empty.closings.restored(chunks),
+            empty.left.restored(of_part(chunks, _LEFT)),
+            None if empty.right is None else empty.right.restored(of_part(chunks, _RIGHT)),
+            self._matches.restore(of_part(chunks, _MATCHES)),
+            None if empty.closings is None else empty.closings.restored(of_part(chunks, CLOSINGS)),
         )
 
     def advance(
@@ -217,22 +202,21 @@ class Existence(ABC):
         if not closings.due:
             return replace(state, closings=closings)
         closed_values = closings.closed_values
-        left, right, matches = state.left, state.right, state.matches
+        left, right, matches, upto = state.left, state.right, state.matches, clock.upto
         if self.side_purge.covers(LEFT):
-            rows = left.live()
-            gone = self.side_purge.gone(LEFT, rows, closed_values, clock.upto)
+            rows = left.live(upto)
+            gone = self.side_purge.gone(LEFT, rows, closed_values, upto)
             # What a match has still to do is said when it dies.
-            gone &= self._matches.until(matches, rows, self._probe, clock.upto) <= clock.upto
-            left = without(left, rows, gone, clock)
+            gone &= self._matches.until(matches, rows, self._probe, upto) <= upto
+            left = left.only(rows_where(rows, ~gone), clock) if gone.any() else left
         if self.side_purge.covers(RIGHT):
             if right is not None:
-                rows = right.live()
-                right = without(
-                    right, rows, self.side_purge.gone(RIGHT, rows, closed_values, clock.upto), clock
-                )
+                rows = right.live(upto)
+                gone = self.side_purge.gone(RIGHT, rows, closed_values, upto)
+                right = right.only(rows_where(rows, ~gone), clock) if gone.any() else right
             matches = self._without_matches(matches, closings, clock)
         after = ExistenceState(left, right, matches)
-        stored = (left.live(), self._right_keys(matches) if right is None else right.live())
+        stored = (left.live(upto), self._right_keys(matches) if right is None else right.live(upto))
         needed = self.side_purge.purge.only_needed(closed_values, stored.__getitem__, clock)
         return replace(after, closings=after_sweep(needed, after.rows))
 
@@ -242,18 +226,19 @@ class Existence(ABC):
         With a residual all of these can go: a left row that comes finds the right rows that are kept.
         """
         assert self.side_purge is not None
-        table = matches.tables.parts[VALUES]
+        table = matches.tables.named[VALUES]
         rows = table.live_rows()
         gone = rows.get_column(LATEST).to_numpy() == NEVER
         if self.residual is None:
             gone &= self.side_purge.gone(RIGHT, self._right_keys(matches), closings.closed_values, clock.upto)
         if not gone.any():
             return matches
-        return DistinctState(Tables({VALUES: table.only(rows_where(rows, ~gone), clock.upto)}))
+        left = table.only(rows_where(rows, ~gone), clock.upto)
+        return replace(matches, tables=States({VALUES: left}))
 
     def _right_keys(self, matches: DistinctState) -> pl.DataFrame:
         """The keys that have matches, under the names of the right side."""
-        rows = next(iter(matches.tables.parts.values())).live_rows()
+        rows = next(iter(matches.tables.named.values())).live_rows()
         return pl.DataFrame(
             [rows.get_column(ours).alias(theirs) for ours, theirs in zip(*self._keys, strict=True)]
         )

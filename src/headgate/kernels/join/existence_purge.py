@@ -21,11 +21,7 @@ import polars as pl
 from headgate.kernels.join.purge import Purge
 from headgate.kernels.keys import Mask
 from headgate.kernels.state.closed_values import ClosedValues
-from headgate.kernels.state.endings import Endings
-from headgate.kernels.state.run import Run
-from headgate.kernels.state.store import rows_where
 from headgate.model.batch import BORN
-from headgate.model.time import Clock
 
 LEFT, RIGHT = 0, 1
 
@@ -62,12 +58,3 @@ class SidePurge:
         if retain is not None:
             found |= rows.get_column(BORN).to_numpy() <= upto - retain
         return found
-
-
-def without(store: Endings, rows: pl.DataFrame, gone: Mask, clock: Clock) -> Endings:
-    """A store whose rows these are without those that are gone, written anew."""
-    if not gone.any():
-        return store
-    left = rows_where(rows, ~gone)
-    runs = () if left.is_empty() else (Run.of(clock.upto, left, store.layout.keys),)
-    return Endings(store.layout, runs)

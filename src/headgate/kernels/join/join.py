@@ -37,24 +37,15 @@ from headgate.kernels.join.partial_match import PartialMatch
 from headgate.kernels.join.probe_plan import EqualityClass, ProbePlan, plan_probes
 from headgate.kernels.join.purge import Purge
 from headgate.kernels.kernel import State
-from headgate.kernels.state.closings import Closings
+from headgate.kernels.state.closings import CLOSINGS, Closings
+from headgate.kernels.state.composite import Composite, of_part
 from headgate.kernels.state.endings import Endings
-from headgate.kernels.state.store import (
-    ENDS,
-    Instants,
-    Layout,
-    Probes,
-    Store,
-    payload_of,
-    prefixed,
-    rows_where,
-    under,
-)
+from headgate.kernels.state.store import ENDS, Instants, Layout, Probes, Store, payload_of, rows_where
 from headgate.kernels.state.structure import Structure, empty_store
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import Clock
 
-_RESULTS = "results/"
+_RESULTS = "results"
 
 
 @dataclass(frozen=True)
@@ -69,7 +60,7 @@ class JoinInput:
 
 
 @dataclass(frozen=True, eq=False)
-class JoinState:
+class JoinState(Composite):
     """The inputs' live rows, and the live results where they must be remembered."""
 
     stores: tuple[Store, ...]
@@ -80,25 +71,10 @@ class JoinState:
     """Where rows are dropped by punctuation: the closed values that are remembered."""
 
     @property
-    def rows(self) -> int:
-        return sum(store.rows for store in self._parts.values())
-
-    @property
-    def nbytes(self) -> int:
-        return sum(store.nbytes for store in self._parts.values())
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        chunks: dict[str, pl.DataFrame] = {}
-        for prefix, store in self._parts.items():
-            chunks |= prefixed(store.chunks(), prefix)
-        return chunks
-
-    @cached_property
     def _parts(self) -> dict[str, State]:
-        parts: dict[str, State] = {f"{number}/": store for number, store in enumerate(self.stores)}
+        parts: dict[str, State] = {str(number): store for number, store in enumerate(self.stores)}
         if self.closings is not None:
-            # They name their chunks themselves.
-            parts[""] = self.closings
+            parts[CLOSINGS] = self.closings
         return parts if self.results is None else {**parts, _RESULTS: self.results}
 
 
@@ -142,12 +118,14 @@ class Join:
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> JoinState:
         initial = self.initial()
         stores = tuple(
-            store.restored(under(chunks, f"{number}/")) for number, store in enumerate(initial.stores)
+            store.restored(of_part(chunks, str(number))) for number, store in enumerate(initial.stores)
         )
         results, closings = initial.results, initial.closings
-        closings = None if closings is None else closings.restored(chunks)
-        restored = None if results is None else results.restored(under(chunks, _RESULTS))
-        return JoinState(stores, restored, closings=closings)
+        return JoinState(
+            stores,
+            None if results is None else results.restored(of_part(chunks, _RESULTS)),
+            closings=None if closings is None else closings.restored(of_part(chunks, CLOSINGS)),
+        )
 
     def advance(self, state: JoinState, inputs: Sequence[Batch], clock: Clock) -> tuple[JoinState, Batch]:
         arrivals = []

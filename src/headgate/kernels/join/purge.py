@@ -26,10 +26,9 @@ from headgate.kernels.join.probe_plan import EqualityClass
 from headgate.kernels.keys import Mask
 from headgate.kernels.state.closed_values import ClosedValues, listed
 from headgate.kernels.state.closings import Closings, after_sweep
-from headgate.kernels.state.run import Run
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.store import Store, rows_where
-from headgate.model.batch import BORN, DIES
+from headgate.model.batch import BORN
 from headgate.model.time import Clock
 
 _AT = "_at"
@@ -108,11 +107,11 @@ class Purge:
         for chain in self.chains:
             live = _live(kept, clock.upto)
             store = kept[chain.member]
-            assert isinstance(store, Runs)
+            assert isinstance(store, LifetimeRuns)
             rows = live(chain.member)
             gone = self._gone(chain, rows, live, closed_values, equalities)
             if gone.any():
-                kept[chain.member] = _of_rows(store, rows_where(rows, ~gone), clock)
+                kept[chain.member] = store.only(rows_where(rows, ~gone), clock)
         after = self.only_needed(closed_values, _live(kept, clock.upto), clock)
         return tuple(kept), after_sweep(after, sum(kept[member].rows for member in self.members))
 
@@ -122,7 +121,7 @@ class Purge:
         """The closed values that something still needs, given the rows of each input that are kept."""
         needed = self._needed(closed_values, live)
         return tuple(
-            each if each.below else each.only(each.frame.filter(keep), clock)
+            each if each.below else each.only(each.frame.filter(keep), clock.upto)
             for each, keep in zip(closed_values, needed, strict=True)
         )
 
@@ -204,10 +203,7 @@ def _live(stores: Sequence[Store], upto: int) -> Live:
 
     @cache
     def live(member: int) -> pl.DataFrame:
-        frames = [frame for frame in asked[member].chunks().values() if BORN in frame.columns]
-        if not frames:
-            return pl.DataFrame(schema={**asked[member].layout.schema, BORN: pl.Int64(), DIES: pl.Int64()})
-        return pl.concat(frames).filter(pl.col(DIES) > upto)
+        return asked[member].live(upto)
 
     return live
 
@@ -237,9 +233,3 @@ def _with_partners(
     left, right = [mine for mine, _ in pairs], [theirs for _, theirs in pairs]
     names = dict.fromkeys(name for each in equalities for i, name in each if i == member)
     return found.join(rows.select(list(names)), left_on=left, right_on=right, how="inner", coalesce=False)
-
-
-def _of_rows(store: Runs, rows: pl.DataFrame, clock: Clock) -> Runs:
-    """The store with these of its rows alone, as one run."""
-    runs = () if rows.is_empty() else (Run.of(clock.upto, rows, store.layout.keys),)
-    return Runs(store.layout, runs)

@@ -23,8 +23,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
-from headgate.kernels.state.run import alive_rows
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.store import Layout, Match, Probes, prefixed, rows_at, rows_where, under
 from headgate.model.batch import DIES
 from headgate.model.time import NEVER, Clock
@@ -51,8 +50,8 @@ class Calendar:
     """Rows by day of death, and recent arrivals in runs."""
 
     layout: Layout
-    arrivals: Runs
-    filed: Mapping[Day, Runs] = field(default_factory=dict)
+    arrivals: LifetimeRuns
+    filed: Mapping[Day, LifetimeRuns] = field(default_factory=dict)
     days: int = 8
     """How many partitions there are about."""
     smallest: int = 4096
@@ -60,10 +59,10 @@ class Calendar:
 
     @staticmethod
     def empty(layout: Layout, days: int = 8, smallest: int = 4096) -> Calendar:
-        return Calendar(layout, Runs(layout), days=days, smallest=smallest)
+        return Calendar(layout, LifetimeRuns(layout), days=days, smallest=smallest)
 
     @cached_property
-    def _parts(self) -> tuple[Runs, ...]:
+    def _parts(self) -> tuple[LifetimeRuns, ...]:
         return (*self.filed.values(), self.arrivals)
 
     @property
@@ -81,7 +80,7 @@ class Calendar:
         return chunks
 
     def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Self:
-        empty = Runs(self.layout)
+        empty = LifetimeRuns(self.layout)
         filed = {}
         for prefix in sorted({name[: name.index("/") + 1] for name in chunks if name.startswith(_DAY)}):
             width, _, number = prefix.removeprefix(_DAY).removesuffix("/").partition(".")
@@ -99,19 +98,26 @@ class Calendar:
         return grown._with_arrivals_filed(clock) if due else grown
 
     def probe(self, key: int, probes: Probes) -> Iterator[Match]:
-        runs = tuple(run for part in self._parts for run in part.runs)
-        return Runs(self.layout, runs).probe(key, probes)
+        return self._whole.probe(key, probes)
 
     def expire(self, upto: int) -> Self:
         filed = {day: part for day, part in self.filed.items() if day.over > upto}
         return replace(self, filed=filed, arrivals=self.arrivals.expire(upto))
 
+    def live(self, upto: int) -> pl.DataFrame:
+        return self._whole.live(upto)
+
+    @property
+    def _whole(self) -> LifetimeRuns:
+        """All runs, to be looked at."""
+        return LifetimeRuns(self.layout, runs=tuple(run for part in self._parts for run in part.runs))
+
     def _with_arrivals_filed(self, clock: Clock) -> Self:
-        rows = alive_rows(self.arrivals.runs, clock.after)
+        rows = self.arrivals.live(clock.after)
         filed = dict(self.filed)
         for day, frame in self._by_day(rows, clock.after):
-            filed[day] = filed.get(day, Runs(self.layout)).insert(frame, clock)
-        return replace(self, filed=filed, arrivals=Runs(self.layout))
+            filed[day] = filed.get(day, LifetimeRuns(self.layout)).insert(frame, clock)
+        return replace(self, filed=filed, arrivals=LifetimeRuns(self.layout))
 
     def _by_day(self, frame: pl.DataFrame, after: int) -> Iterator[tuple[Day, pl.DataFrame]]:
         """The rows of each day, in order of birth; deaths are all after `after`."""

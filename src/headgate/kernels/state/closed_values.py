@@ -10,79 +10,53 @@ DISTINCT or a group are late before they come this far.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
 import polars as pl
 
+from headgate.kernels.state.sorted_runs import Runs
 from headgate.model.batch import BORN
 from headgate.model.time import Clock
 
 
 @dataclass(frozen=True, eq=False)
-class ClosedValues:
-    """Closed values: columns of `schema` and `_born`, in pieces by the step that put them away."""
+class ClosedValues(Runs):
+    """Closed values: the columns of `schema`, of which `_born` is the last."""
 
-    schema: Mapping[str, pl.DataType]
-    pieces: Mapping[int, pl.DataFrame]
     below: bool = False
     """Whether all lesser values are closed, of the one column that there is, and the value itself is not."""
 
     @staticmethod
     def nothing(schema: Mapping[str, pl.DataType], *, below: bool = False) -> ClosedValues:
-        return ClosedValues(schema, {}, below)
+        """Nothing closed, of values with the columns of `schema`."""
+        return ClosedValues({**schema, BORN: pl.Int64()}, below)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(self.schema)
-
-    @property
-    def rows(self) -> int:
-        return sum(piece.height for piece in self.pieces.values())
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(piece.estimated_size()) for piece in self.pieces.values())
+        return tuple(name for name in self.schema if name != BORN)
 
     @property
     def frame(self) -> pl.DataFrame:
         """All closed values, each once, in the order in which they were closed."""
-        if not self.pieces:
-            return pl.DataFrame(schema={**self.schema, BORN: pl.Int64()})
-        whole = pl.concat(list(self.pieces.values()))
-        return whole.unique(subset=list(self.columns), keep="first", maintain_order=True)
-
-    def chunks(self) -> dict[str, pl.DataFrame]:
-        return {str(built): piece for built, piece in self.pieces.items()}
-
-    def restored(self, chunks: Mapping[str, pl.DataFrame]) -> ClosedValues:
-        """The values like these whose `chunks()` these are."""
-        return replace(self, pieces={int(name): chunks[name] for name in sorted(chunks, key=int)})
+        return super().frame.unique(subset=list(self.columns), keep="first", maintain_order=True)
 
     def observe(self, frame: pl.DataFrame, clock: Clock) -> ClosedValues:
         """Also the values that were closed in the step; NULL closes nothing."""
         new = frame.select(*self.columns, BORN).drop_nulls()
-        if new.is_empty():
-            return self
-        if self.below:
-            greatest = pl.concat([*self.pieces.values(), new]).sort(self.columns[0]).tail(1)
-            return replace(self, pieces={clock.upto: greatest.rechunk()})
-        return replace(self, pieces={**self.pieces, clock.upto: new})
+        if self.below and new.height:
+            return self.only(pl.concat([super().frame, new]).sort(self.columns[0]).tail(1), clock.upto)
+        return self.adding(new, clock.upto)
 
     def closes(self, rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
         """For each row whether its `columns` are closed; NULL is not."""
         if not self.below:
             return listed(rows, columns, self.frame, self.columns)
-        if not self.pieces:
+        if not self.runs:
             return pl.Series([False]).new_from_index(0, rows.height)
         lesser: pl.Series = rows[columns[0]] < self.frame[self.columns[0]][0]
         return lesser.fill_null(False)
-
-    def only(self, frame: pl.DataFrame, clock: Clock) -> ClosedValues:
-        """These values alone, written anew in this step."""
-        kept = frame.select(*self.columns, BORN)
-        return replace(self, pieces={} if kept.is_empty() else {clock.upto: kept.rechunk()})
 
 
 def closed_by_all(
@@ -97,7 +71,7 @@ def not_by_all(closed_values: Sequence[ClosedValues], clock: Clock) -> tuple[Clo
     return tuple(
         each
         if each.below
-        else each.only(each.frame.filter(~closed_by_all(closed_values, each.frame, each.columns)), clock)
+        else each.only(each.frame.filter(~closed_by_all(closed_values, each.frame, each.columns)), clock.upto)
         for each in closed_values
     )
 

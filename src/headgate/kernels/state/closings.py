@@ -14,20 +14,20 @@ from typing import Generic
 
 import polars as pl
 
-from headgate.kernels.kernel import S
+from headgate.kernels.kernel import S, State
 from headgate.kernels.state.closed_values import ClosedValues, not_by_all
-from headgate.kernels.state.store import prefixed, under
+from headgate.kernels.state.composite import Composite, States, of_part
 from headgate.model.batch import Batch
 from headgate.model.time import Clock
 
 # Rows and closings that are not worth a sweep.
 _FEW = 128
 
-_VALUES, _CLOSED = "values/", "closed."
+_VALUES, CLOSINGS = "values", "closings"
 
 
 @dataclass(frozen=True, eq=False)
-class Closings:
+class Closings(Composite):
     """The values that each input has closed; what came since the last sweep, and what was left by it."""
 
     closed_values: tuple[ClosedValues, ...]
@@ -40,23 +40,12 @@ class Closings:
         return Closings(tuple(ClosedValues.nothing(schema, below=each) for each in below))
 
     @property
-    def rows(self) -> int:
-        return sum(each.rows for each in self.closed_values)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(each.nbytes for each in self.closed_values)
-
-    def chunks(self) -> dict[str, pl.DataFrame]:
-        chunks: dict[str, pl.DataFrame] = {}
-        for number, each in enumerate(self.closed_values):
-            chunks |= prefixed(each.chunks(), f"{_CLOSED}{number}/")
-        return chunks
+    def _parts(self) -> Mapping[str, ClosedValues]:
+        return {str(number): each for number, each in enumerate(self.closed_values)}
 
     def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Closings:
-        """The closings like these whose `chunks()` are among these."""
-        numbered = enumerate(self.closed_values)
-        return Closings(tuple(each.restored(under(chunks, f"{_CLOSED}{n}/")) for n, each in numbered))
+        """The closings like these whose `chunks()` these are."""
+        return Closings(tuple(States(self._parts).restored(chunks).named.values()))
 
     def observe(self, frames: Sequence[pl.DataFrame], arrived: int, clock: Clock) -> Closings:
         """What has come in a step: closed values, and so many rows that there may be to forget."""
@@ -82,28 +71,23 @@ def after_sweep(closed_values: tuple[ClosedValues, ...], kept: int) -> Closings:
 
 
 @dataclass(frozen=True, eq=False)
-class ClosingState(Generic[S]):
+class ClosingState(Composite, Generic[S]):
     """What a kernel remembers, and the closings by which it forgets."""
 
     values: S
     closings: Closings
 
     @property
-    def rows(self) -> int:
-        return self.values.rows + self.closings.rows
-
-    @property
-    def nbytes(self) -> int:
-        return self.values.nbytes + self.closings.nbytes
-
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        return prefixed(self.values.chunks(), _VALUES) | self.closings.chunks()
+    def _parts(self) -> dict[str, State]:
+        return {_VALUES: self.values, CLOSINGS: self.closings}
 
     def restored(
         self, restore: Callable[[Mapping[str, pl.DataFrame]], S], chunks: Mapping[str, pl.DataFrame]
     ) -> ClosingState[S]:
         """The state like this empty one whose `chunks()` these are; `restore` knows what the kernel remembers."""
-        return ClosingState(restore(under(chunks, _VALUES)), self.closings.restored(chunks))
+        return ClosingState(
+            restore(of_part(chunks, _VALUES)), self.closings.restored(of_part(chunks, CLOSINGS))
+        )
 
     def observed(
         self, values: S, inputs: Sequence[Batch], closed: Sequence[Batch], clock: Clock

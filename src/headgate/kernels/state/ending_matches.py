@@ -24,7 +24,7 @@ import polars as pl
 
 from headgate.kernels.keys import Hashes, Mask, key_hash, keys_equal
 from headgate.kernels.state.index import Positions
-from headgate.kernels.state.run import Run
+from headgate.kernels.state.lifetime_run import LifetimeRun
 from headgate.kernels.state.store import rows_at, rows_where
 
 _NUMBER = "_number"
@@ -35,7 +35,7 @@ _NOWHERE = np.empty(0, dtype=np.int64)
 class EndingMatch:
     """In one run: the endings, by number, and the rows that they take back, with their positions."""
 
-    run: Run
+    run: LifetimeRun
     ending: Positions
     position: Positions
     rows: pl.DataFrame
@@ -45,7 +45,7 @@ class EndingMatch:
 
 
 def match_endings(
-    runs: Sequence[Run], key: int, columns: Sequence[str], endings: pl.DataFrame
+    runs: Sequence[LifetimeRun], key: int, columns: Sequence[str], endings: pl.DataFrame
 ) -> list[EndingMatch]:
     """What the endings, in order of time, take back, the oldest rows first; an ending may find nothing.
 
@@ -60,7 +60,7 @@ def match_endings(
 
 
 def _short_way(
-    runs: Sequence[Run], key: int, columns: Sequence[str], endings: pl.DataFrame, hashes: Hashes
+    runs: Sequence[LifetimeRun], key: int, columns: Sequence[str], endings: pl.DataFrame, hashes: Hashes
 ) -> tuple[list[EndingMatch], Mask]:
     """Matches by hash alone, and the endings whose matches may be wrong or missing."""
     order = np.argsort(hashes, kind="stable")
@@ -90,7 +90,7 @@ def _short_way(
 
 
 def _long_way(
-    runs: Sequence[Run],
+    runs: Sequence[LifetimeRun],
     key: int,
     columns: Sequence[str],
     endings: pl.DataFrame,
@@ -130,17 +130,17 @@ def _are_copies(found: EndingMatch, columns: Sequence[str], endings: pl.DataFram
     """Whether each row is alive and is what its ending says."""
     ours = rows_at(endings, found.ending)
     equal = keys_equal(ours, found.rows, columns, columns, null_equal=True)
-    return equal & ~found.run.ended.has(found.position)
+    return equal & found.run.is_in(found.position)
 
 
-def _first_alive(run: Run, key: int, low: Positions, high: Positions) -> Positions:
+def _first_alive(run: LifetimeRun, key: int, low: Positions, high: Positions) -> Positions:
     """The first entry of each range that was not taken before, if those that were stand at the front."""
-    if run.ended.count == 0:
+    if run.removed is None:
         return low
     for _ in range(int((high - low).max(initial=0)).bit_length()):
         middle = (low + high) >> 1
         inside = low < high
-        taken = inside & run.ended.has(run.indexes[key].positions(np.where(inside, middle, 0)))
+        taken = inside & run.removed.has(run.indexes[key].positions(np.where(inside, middle, 0)))
         low, high = np.where(taken, middle + 1, low), np.where(taken, high, middle)
     return low
 

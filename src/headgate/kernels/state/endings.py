@@ -7,25 +7,20 @@ endings that have come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 import polars as pl
 
 from headgate.kernels.keys import keys_equal
-from headgate.kernels.state.ended import Ended, Piece
 from headgate.kernels.state.ending_matches import match_endings
 from headgate.kernels.state.index import Positions
-from headgate.kernels.state.run import Run
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_run import LifetimeRun
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.store import ENDS, Instants, Layout, Probes, rows_at, rows_where
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import Clock
-
-_ENDED = "ended."
-_POSITION = "position"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +36,7 @@ class Taken:
 
 
 @dataclass(frozen=True, eq=False)
-class Endings(Runs):
+class Endings(LifetimeRuns):
     """Runs of rows, each row marked once it is taken back. For `end`, the last key is the row's identity."""
 
     @staticmethod
@@ -49,34 +44,9 @@ class Endings(Runs):
         """A store in which an ending finds its row by the `identity` columns and the announced death."""
         return Endings(Layout(layout.schema, (*layout.keys, (*identity, DIES))))
 
-    def chunks(self) -> Mapping[str, pl.DataFrame]:
-        chunks = dict(super().chunks())
-        for run in self.runs:
-            for piece in run.ended.log:
-                chunks[f"{_ENDED}{run.name}.{piece.step}"] = pl.DataFrame({_POSITION: piece.positions})
-        return chunks
-
-    def restored(self, chunks: Mapping[str, pl.DataFrame]) -> Self:
-        store = super().restored(chunks)
-        logs: dict[str, list[Piece]] = {}
-        for name, frame in chunks.items():
-            if name.startswith(_ENDED):
-                run, _, step = name.removeprefix(_ENDED).rpartition(".")
-                logs.setdefault(run, []).append(Piece(int(step), frame[_POSITION].to_numpy()))
-        runs = tuple(
-            replace(run, ended=Ended.none(run.height).remembering(tuple(logs.get(run.name, ()))))
-            for run in store.runs
-        )
-        return replace(store, runs=runs)
-
     def highest(self, column: str) -> int:
         """The largest number in a column that only grows from row to row; -1 if there are no rows."""
         return int(self.runs[-1].frame[column].max()) if self.runs else -1  # type: ignore[arg-type]
-
-    def live(self) -> pl.DataFrame:
-        """All rows that were not taken back."""
-        kept = [rows_where(run.frame, ~run.ended.mask()) for run in self.runs]
-        return pl.concat([self._nothing().drop(ENDS), *kept], rechunk=True)
 
     def end(self, endings: pl.DataFrame, clock: Clock) -> Taken:
         """Takes back a row for each ending: `_born` is the instant, `_dies` the death that was announced."""
@@ -113,7 +83,7 @@ class Endings(Runs):
         return self._without(hits, self._nothing(), clock)
 
     def _without(
-        self, hits: Sequence[tuple[Run, Positions, pl.DataFrame]], rest: pl.DataFrame, clock: Clock
+        self, hits: Sequence[tuple[LifetimeRun, Positions, pl.DataFrame]], rest: pl.DataFrame, clock: Clock
     ) -> Taken:
         """The rows at these positions, which have `_ends` already, taken back."""
         positions: dict[str, list[Positions]] = {}
@@ -123,7 +93,7 @@ class Endings(Runs):
             run.without(np.concatenate(positions[run.name]), clock.upto) if run.name in positions else run
             for run in self.runs
         )
-        runs = tuple(run for run in marked if run.ended.count < run.height)
+        runs = tuple(run for run in marked if run.removals < run.height)
         rows = pl.concat([self._nothing(), *(rows for _, _, rows in hits)], rechunk=True)
         return Taken(replace(self, runs=runs), rows, rest)
 

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from headgate.kernels.keys import Hashes, Mask
+from headgate.kernels.keys import Hashes
 
 Positions = npt.NDArray[np.int64]
 
@@ -47,20 +47,19 @@ class HashIndex:
         return HashIndex(np.sort(_packed(hashes, np.arange(len(hashes), dtype=np.uint64), width)), width)
 
     @staticmethod
-    def merged(parts: Sequence[HashIndex], keeps: Sequence[Mask | None]) -> HashIndex:
-        """The index of runs laid end to end, without the rows that `keeps` leave out (None: all stay)."""
-        kept = [part._kept(keep) for part, keep in zip(parts, keeps, strict=True)]
-        height = sum(len(entries) for entries, _ in kept)
+    def merged(parts: Sequence[HashIndex], moves: Sequence[Positions | int]) -> HashIndex:
+        """The index of a run that the rows of several have gone to.
+
+        Of each part, `moves` has the new position of every row, -1 if it is left out, or by how much all move on.
+        """
+        moved = [part._moved(move) for part, move in zip(parts, moves, strict=True)]
+        height = sum(len(entries) for entries, _ in moved)
         width = max([_width(height), *(part.width for part in parts)])
-        moved = []
-        offset = np.uint64(0)
-        for entries, positions in kept:
-            moved.append(_packed(entries, positions + offset, width))
-            offset += np.uint64(len(entries))
-        if len(moved) == 1:
-            return HashIndex(moved[0], width)
+        packed = [_packed(entries, positions.view(np.uint64), width) for entries, positions in moved]
+        if len(packed) == 1 and isinstance(moves[0], int):
+            return HashIndex(packed[0], width)
         # The stable sort finds the sorted parts and merges them: twice as fast as sorting anew.
-        return HashIndex(np.sort(np.concatenate(moved), kind="stable"), width)
+        return HashIndex(np.sort(np.concatenate(packed), kind="stable"), width)
 
     @property
     def nbytes(self) -> int:
@@ -97,14 +96,14 @@ class HashIndex:
         """The rows that these entries stand for."""
         return (self.entries.take(entry) & _low_bits(self.width)).view(np.int64)
 
-    def _kept(self, keep: Mask | None) -> tuple[Hashes, Hashes]:
-        """The entries that stay, and the positions that they will have."""
-        positions = self.entries & _low_bits(self.width)
-        if keep is None:
-            return self.entries, positions
-        stays = keep.take(positions.view(np.int64))
-        renumbered = np.cumsum(keep, dtype=np.uint64) - np.uint64(1)
-        return self.entries[stays], renumbered.take(positions[stays].view(np.int64))
+    def _moved(self, move: Positions | int) -> tuple[Hashes, Positions]:
+        """The entries that stay, and the positions that their rows will have."""
+        positions = (self.entries & _low_bits(self.width)).view(np.int64)
+        if isinstance(move, int):
+            return self.entries, positions + move
+        moved = move.take(positions)
+        stays = moved >= 0
+        return self.entries[stays], moved[stays]
 
     def _perhaps_there(self, hashes: Hashes) -> Positions:
         """The numbers of the hashes that the filter does not turn away."""

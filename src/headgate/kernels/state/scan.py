@@ -11,24 +11,19 @@ from typing import Self
 
 import polars as pl
 
-from headgate.kernels.state.run import Run
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.model.time import Clock
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(Runs):
+class Scan(LifetimeRuns):
     """A single run, written anew by every insertion and every expiry."""
 
     def insert(self, frame: pl.DataFrame, clock: Clock) -> Self:
         if frame.is_empty():
             return self
-        arrived = Run.of(clock.upto, frame, self.layout.keys)
-        return self._rewritten((*self.runs, arrived), clock.upto, clock.after)
+        runs = (*self.runs, self._written(frame, clock.upto))
+        return replace(self, runs=self._merged(runs, clock.upto, clock.after))
 
     def expire(self, upto: int) -> Self:
-        return self._rewritten(self.runs, upto, upto) if self.runs else self
-
-    def _rewritten(self, runs: tuple[Run, ...], built: int, upto: int) -> Self:
-        merged = Run.merged(runs, built, upto)
-        return replace(self, runs=() if merged is None else (merged,))
+        return replace(self, runs=self._merged(self.runs, upto, upto)) if self.runs else self

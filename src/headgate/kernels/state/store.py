@@ -103,6 +103,9 @@ class Store(Protocol):
         At most once in a clock step, at its end: chunks are named after the step that writes them.
         """
 
+    def live(self, upto: int) -> pl.DataFrame:
+        """All rows that are not dead at an instant."""
+
 
 def rows_at(frame: pl.DataFrame, positions: Positions) -> pl.DataFrame:
     """The rows of a frame at some positions, in that order."""

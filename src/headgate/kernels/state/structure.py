@@ -7,8 +7,7 @@ from enum import Enum
 
 from headgate.kernels.state.calendar import Calendar
 from headgate.kernels.state.endings import Endings
-from headgate.kernels.state.fifo import Fifo
-from headgate.kernels.state.runs import Runs
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.scan import Scan
 from headgate.kernels.state.store import Layout, Store
 
@@ -17,9 +16,7 @@ class Structure(Enum):
     """The structures of a store. Without endings all of them are right; STR input needs ENDINGS."""
 
     RUNS = "runs"
-    """Sorted runs: for rows that never die (MON)."""
-    FIFO = "fifo"
-    """For rows that die in the order of their birth (WKS)."""
+    """For rows that never die (MON), or die in the order of their birth (WKS)."""
     CALENDAR = "calendar"
     """For deaths that are known at birth but out of order (WK)."""
     ENDINGS = "endings"
@@ -35,9 +32,7 @@ def empty_store(structure: Structure, layout: Layout, identity: Sequence[str], d
     """
     match structure:
         case Structure.RUNS:
-            return Runs(layout)
-        case Structure.FIFO:
-            return Fifo(layout)
+            return LifetimeRuns(layout)
         case Structure.CALENDAR:
             return Calendar.empty(layout, days)
         case Structure.ENDINGS:

@@ -23,8 +23,10 @@ import polars as pl
 from headgate.kernels.distinct.multiplicity import group, starts
 from headgate.kernels.kernel import State
 from headgate.kernels.keys import Mask
+from headgate.kernels.state.composite import States
+from headgate.kernels.state.sorted_runs import Ints
 from headgate.kernels.state.store import rows_at, rows_where
-from headgate.kernels.state.table import Ints, Table, Tables
+from headgate.kernels.state.table import Table, Tables
 from headgate.kernels.window.last_rows import LastRows
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
@@ -76,16 +78,16 @@ class PartitionedRowWindow:
         keys = {name: self.schema[name] for name in self.partition}
         arrived = Table({**keys, _ARRIVED: pl.Int64()}, self.partition)
         slots = Table({**self.schema, _SLOT: pl.Int64()}, (*self.partition, _SLOT))
-        return Tables({"arrived": arrived, "slots": slots})
+        return States({"arrived": arrived, "slots": slots})
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> Tables:
-        return self.initial().restore(chunks)
+        return self.initial().restored(chunks)
 
     def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[Tables, Batch]:
         [batch] = inputs
-        assert isinstance(state, Tables)
-        arrived, _ = state.parts["arrived"].expire(clock.after, clock.upto)
-        slots, _ = state.parts["slots"].expire(clock.after, clock.upto)
+        assert isinstance(state, States)
+        arrived, _ = state.named["arrived"].expire(clock.after, clock.upto)
+        slots, _ = state.named["slots"].expire(clock.after, clock.upto)
         groups = group(batch.frame, self.partition, batch.frame[BORN].to_numpy())
         frame = rows_at(batch.frame, groups.order)
         born = frame[BORN].to_numpy()
@@ -103,7 +105,7 @@ class PartitionedRowWindow:
         arrived = arrived.put(partitions.with_columns(pl.Series(_ARRIVED, total)), at)
         slots, pushed, ended = self._turn(slots, frame, rank < self.count, rank + self.count >= size)
         output = _announced(batch.frame, deaths, pushed, ended, explicit=self.endings)
-        return Tables({"arrived": arrived, "slots": slots}), output
+        return States({"arrived": arrived, "slots": slots}), output
 
     def _turn(
         self, slots: Table, frame: pl.DataFrame, first: Mask, last: Mask

@@ -23,7 +23,7 @@ from typing import Literal
 import polars as pl
 
 from headgate.kernels.kernel import State
-from headgate.kernels.state.composite import CompositeState
+from headgate.kernels.state.composite import States
 from headgate.kernels.state.timer_queue import AT, TimerQueue, by_instant, timer_queues
 from headgate.kernels.window.row_window import PartitionedRowWindow, RowWindow
 from headgate.kernels.window.ticks import next_tick
@@ -106,19 +106,18 @@ class TimeWindow:
     schema: Mapping[str, pl.DataType]
     endings: bool
 
-    def initial(self) -> CompositeState:
+    def initial(self) -> States[TimerQueue]:
         # Births wait for their tick; deaths wait only where they are sent as endings.
-        return CompositeState(
+        return States(
             {"births": TimerQueue({**self.schema, DIES: pl.Int64()}), "deaths": TimerQueue(self.schema)}
         )
 
-    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> CompositeState:
-        parts = timer_queues(self.initial())
-        return CompositeState(
-            {name: part.restored(CompositeState.of(chunks, name)) for name, part in parts.items()}
-        )
+    def restore(self, chunks: Mapping[str, pl.DataFrame]) -> States[TimerQueue]:
+        return self.initial().restored(chunks)
 
-    def advance(self, state: State, inputs: Sequence[Batch], clock: Clock) -> tuple[CompositeState, Batch]:
+    def advance(
+        self, state: State, inputs: Sequence[Batch], clock: Clock
+    ) -> tuple[States[TimerQueue], Batch]:
         [batch] = inputs
         parts = timer_queues(state)
         births, deaths = parts["births"], parts["deaths"]
@@ -129,7 +128,7 @@ class TimeWindow:
         output = frame.select(*self.schema, BORN, DIES, pl.lit(1, dtype=pl.Int8).alias(SIGN))
         if self.endings:
             deaths, output = self._with_endings(deaths, output, clock)
-        return CompositeState({"births": births, "deaths": deaths}), Batch(output)
+        return States({"births": births, "deaths": deaths}), Batch(output)
 
     def _lifetimes(self, frame: pl.DataFrame) -> pl.DataFrame:
         born = pl.col(BORN)

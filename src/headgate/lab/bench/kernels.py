@@ -137,7 +137,7 @@ def window_rows(window: int, distinct: int, *, inputs: int = 1) -> MakeBatches:
 
 def window_join() -> Join:
     """The join of two time windows on one integer column."""
-    sides = tuple(JoinInput(schema, False, Structure.FIFO) for schema in (_LEFT, _RIGHT))
+    sides = tuple(JoinInput(schema, False, Structure.RUNS) for schema in (_LEFT, _RIGHT))
     return Join(sides, (((0, "l.k"), (1, "r.k")),), (), (0, 1))
 
 

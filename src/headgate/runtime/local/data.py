@@ -16,7 +16,7 @@ from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.model.types import spark_name
 from headgate.runtime.query import Metrics
-from headgate.runtime.sources.conform import Reading, conform, mismatch
+from headgate.runtime.sources.conform import Reading, conformed, mismatch
 from headgate.runtime.sources.fitting import unfit_reason
 
 
@@ -26,15 +26,15 @@ def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame
     With `columns`, exactly these, in their declared types and without loss; InputError if a column is of an unfit
     type, DataError if it is missing or has a value that does not fit.
     """
-    match data:
-        case pl.DataFrame():
-            frame = data
-        case pl.LazyFrame():
-            frame = data.collect()
+    match held(data):
+        case pl.DataFrame() as frame:
+            pass
         case [] | [Mapping(), *_]:
             return _inferred(data) if columns is None else _from_dicts(data, columns)
-        case _ if hasattr(data, "__arrow_c_stream__"):
-            frame = pl.DataFrame(_readable(data, columns))
+        case pa.Table() as table:
+            frame = pl.DataFrame(_readable(table, columns))
+        case _ if _is_pandas(data):
+            frame = pl.DataFrame(data)
         case _:
             raise DataError(
                 f"rows cannot be read from {type(data).__name__}",
@@ -43,11 +43,22 @@ def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame
     return frame if columns is None else _from_frame(frame, columns)
 
 
-def _readable(data: Any, columns: Sequence[Column] | None) -> Any:
-    """Arrow's data without undeclared columns of types that have no place here; InputError if others have one."""
-    if type(data).__module__.partition(".")[0] == "pandas":
+def held(data: Any) -> Any:
+    """The same data, to be looked at more than once: a lazy frame is carried out, a stream of batches is read."""
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if isinstance(data, (pl.DataFrame, pa.Table)) or _is_pandas(data):
         return data
-    whole = data if isinstance(data, pa.Table) else pa.RecordBatchReader.from_stream(data).read_all()
+    stream = hasattr(data, "__arrow_c_stream__")
+    return pa.RecordBatchReader.from_stream(data).read_all() if stream else data
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "__arrow_c_stream__")
+
+
+def _readable(whole: pa.Table, columns: Sequence[Column] | None) -> pa.Table:
+    """Arrow's data without undeclared columns of types that have no place here; InputError if others have one."""
     declared = None if columns is None else {column.name.casefold() for column in columns}
     kept = []
     for number, field in enumerate(whole.schema):
@@ -166,16 +177,14 @@ def _converted(array: pa.Array, column: Column, reading: Reading) -> pl.Series:
     reason = mismatch(array.type, column.type, column.name, reading)
     if reason is not None:
         raise InputError(reason, remedy=_REMEDY.format(column.name))
-    converted, failed = conform(array, column.type, None, reading)
+    series, failed = conformed(array, column, None, reading)
     if failed is not None and failed.any():
         row = int(failed.argmax())
         raise DataError(
             f"row {row + 1}, column {column.name}: {unfit_reason(array[row], column)}",
             remedy=f"the column is {spark_name(array.type)}: {_REMEDY.format(column.name)}",
         )
-    series, target = pl.from_arrow(converted), polars_type(column.type)
-    assert isinstance(series, pl.Series)
-    return (series if series.dtype == target else series.cast(target)).alias(column.name)
+    return series
 
 
 def columns_of(frame: pl.DataFrame) -> tuple[Column, ...]:

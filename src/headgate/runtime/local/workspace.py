@@ -13,7 +13,7 @@ from headgate.model.errors import NameResolutionError
 from headgate.physical.program import Program
 from headgate.plan.catalog import Catalog, TableDef
 from headgate.runtime.in_memory import in_memory_stream, in_memory_table
-from headgate.runtime.local.data import Result, columns_of, frame_of
+from headgate.runtime.local.data import Result, columns_of, frame_of, held
 from headgate.runtime.local.engine import LocalRun, static_table
 from headgate.runtime.local.start import prepare
 from headgate.runtime.output import arrow_schema, to_arrow
@@ -31,6 +31,7 @@ class LocalWorkspace:
         self, catalog: Catalog, name: str, data: Any, *, time: str | None, slack: int | None
     ) -> Catalog:
         """The catalog with the stream in it, declared by its data if need be; its rows are kept."""
+        data = held(data)
         catalog, found = in_memory_stream(
             catalog, name, lambda: columns_of(frame_of(data)), time=time, slack=slack
         )
@@ -39,6 +40,7 @@ class LocalWorkspace:
 
     def add_table(self, catalog: Catalog, name: str, data: Any, *, retroactive: bool | None) -> Catalog:
         """The catalog with the table in it, declared by its data if need be; its rows are kept."""
+        data = held(data)
         catalog, found = in_memory_table(
             catalog, name, lambda: columns_of(frame_of(data)), retroactive=retroactive
         )

@@ -14,7 +14,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model import types
+from headgate.model.schema import Column
 from headgate.runtime.sources.literals import Converted, Mask, TextForms, decimals, read_literals
 from headgate.runtime.sources.numbers import is_number, nearest, same_number, widens
 from headgate.runtime.sources.ranges import FIRST_INSTANT, LAST_INSTANT, outside, outside_calendar, without
@@ -64,6 +66,24 @@ def mismatch(
         if reason is not None:
             return reason
     return None
+
+
+def conformed(
+    array: pa.Array, column: Column, forms: TextForms | None, reading: Reading = Reading.STORED
+) -> tuple[pl.Series, Mask | None]:
+    """A column as rows have it from here on, and a mask of the rows that hold a value which does not convert.
+
+    Whatever a column comes from, this is where it gets its type, once; see `conform`.
+    """
+    converted, failed = conform(array, column.type, forms, reading)
+    return series_of(converted, column), failed
+
+
+def series_of(array: pa.Array, column: Column) -> pl.Series:
+    """A column that is in its declared type already, as rows have it."""
+    series, target = pl.from_arrow(array), polars_type(column.type)
+    assert isinstance(series, pl.Series)
+    return (series if series.dtype == target else series.cast(target)).alias(column.name)
 
 
 def conform(

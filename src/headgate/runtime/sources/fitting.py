@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.schema import Column
 from headgate.model.types import DATE, is_timestamp, spark_name
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sources.conform import conform
+from headgate.runtime.sources.conform import conformed
 from headgate.runtime.sources.literals import Mask
 from headgate.runtime.sources.piece import Format, Piece
 from headgate.runtime.sources.rejects import BadRow, Origin, shown
@@ -29,11 +28,11 @@ def fit(
     failures: list[tuple[int, Mask]] = []
     series: list[pl.Series] = []
     for index, (column, array) in enumerate(zip(definition.columns, piece.columns, strict=True)):
-        converted, failed = conform(array, column.type, format.forms)
-        series.append(_series(converted, column))
-        if _is_time(definition, column) and converted.null_count:
+        converted, failed = conformed(array, column, format.forms)
+        series.append(converted)
+        if _is_time(definition, column) and converted.null_count():
             # What does not convert is NULL by now, too.
-            failed = converted.is_null().to_numpy(zero_copy_only=False)
+            failed = converted.is_null().to_numpy()
         if failed is not None:
             failures.append((index, failed))
     frame = pl.DataFrame(series)
@@ -68,12 +67,6 @@ def _unfit(
 
 def _is_time(definition: StreamDef | TableDef, column: Column) -> bool:
     return isinstance(definition, StreamDef) and column.name == definition.time
-
-
-def _series(array: pa.Array, column: Column) -> pl.Series:
-    series, target = pl.from_arrow(array), polars_type(column.type)
-    assert isinstance(series, pl.Series)
-    return (series if series.dtype == target else series.cast(target)).alias(column.name)
 
 
 def unfit_reason(value: pa.Scalar, column: Column) -> str:

@@ -23,13 +23,13 @@ from uuid import uuid4
 import polars as pl
 import pyarrow as pa
 
-from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import DataError, DeclarationError, SetupError, UnsupportedError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import spark_name
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for, reason, stop_if_refused
+from headgate.runtime.sources.conform import series_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -213,9 +213,7 @@ def _series(table: str, column: Column, values: tuple[Any, ...]) -> pl.Series:
             array = pa.array([None if each is None else float(each) for each in values], column.type)
         except (TypeError, ValueError) as again:
             raise _unfit(table, column, again) from again
-    series = pl.from_arrow(array)
-    assert isinstance(series, pl.Series)
-    return series.cast(polars_type(column.type)).alias(column.name)
+    return series_of(array, column)
 
 
 def _unfit(table: str, column: Column, error: Exception) -> DataError:

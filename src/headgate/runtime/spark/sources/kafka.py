@@ -22,11 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import InputError, SetupError
+from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import STRING
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.sinks.kafka import SERVERS
-from headgate.runtime.sources.conform import conform
+from headgate.runtime.sources.conform import conformed
 from headgate.runtime.sources.documents import Documents
 from headgate.runtime.sources.fitting import unfit_reason
 from headgate.runtime.sources.kafka_options import KafkaOptions, type_of
@@ -180,11 +181,9 @@ class Decoder:
             texts = keys.cast(pa.binary()).cast(STRING)
         except pa.ArrowInvalid:
             texts = _readable(keys.cast(pa.binary()))
-        converted, _ = conform(texts, declared, _FORMS)
-        series = pl.from_arrow(converted)
-        assert isinstance(series, pl.Series)
-        lost = pl.Series(pc.and_(valid, pc.is_null(converted)))
-        return series.cast(polars_type(declared)).alias(name), lost if lost.any() else None
+        series, _ = conformed(texts, Column(name, declared), _FORMS)
+        lost = pl.Series(valid) & series.is_null()
+        return series, lost if lost.any() else None
 
     def _placed(self, bad: BadRow, batch: pa.RecordBatch) -> BadRow:
         """A bad message with its place in its topic."""
