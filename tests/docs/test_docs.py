@@ -22,7 +22,7 @@ from headgate.cli.main import app
 from headgate.language.parse import parse
 from headgate.model.errors import LanguageError
 from headgate.model.source import SourceText
-from headgate.runtime.sources.options import KNOWN_OPTIONS
+from headgate.runtime.io.options import KNOWN_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))

@@ -12,7 +12,7 @@ import pytest
 from tests.runtime.reading import parquet, read, refusal, rejected, rows, source
 
 from headgate.model.errors import DataError, InputError
-from headgate.runtime.sources import parquet as parquet_source
+from headgate.runtime.io import parquet as parquet_source
 
 AB = "a BIGINT, b STRING"
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.plan.catalog import Source, StreamDef
-from headgate.runtime.sources import spans, textfile
-from headgate.runtime.sources.bytestream import Span
-from headgate.runtime.sources.options import read_options
-from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState
-from headgate.runtime.sources.source import FileSource, Slice
-from headgate.runtime.sources.spans import text_spans
+from headgate.runtime.io.options import read_options
+from headgate.runtime.io.rejects import BadRow, RejectPolicy, RejectState
+from headgate.runtime.io.source import FileSource, Slice
+from headgate.runtime.io.text import spans, textfile
+from headgate.runtime.io.text.bytestream import Span
+from headgate.runtime.io.text.spans import text_spans
 
 COLUMNS = (Column("k", pa.int64()), Column("t", pa.string()))
 

@@ -18,7 +18,7 @@ from tests.spark.shards import arriving, stage_of
 
 from headgate.model.errors import SetupError
 from headgate.plan.catalog import Source
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder

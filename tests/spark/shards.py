@@ -16,8 +16,8 @@ from tests.oracle.values import Change, change_key
 from headgate.optimize.statistics import read_statistics
 from headgate.physical.compile import compile_query
 from headgate.physical.stages import cut, ways
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.sources.changes import changes_of
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.exchange import relay

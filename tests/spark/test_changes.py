@@ -21,7 +21,7 @@ from tests.spark.shards import Cluster
 
 from headgate.model.errors import DataError
 from headgate.physical.compile import compile_query
-from headgate.runtime.sources.changes import changes_of
+from headgate.runtime.io.changes import changes_of
 from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.run import Place, run_to_folder

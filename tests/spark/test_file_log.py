@@ -15,8 +15,8 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import InputError, SetupError
 from headgate.plan.catalog import Source
+from headgate.runtime.io.source import Slice
 from headgate.runtime.shard import ShardState
-from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.job import JobStage

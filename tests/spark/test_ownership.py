@@ -18,10 +18,10 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.rejects import BadRow
 from headgate.runtime.output import as_declared
 from headgate.runtime.ownership import MARK
-from headgate.runtime.sources.rejects import BadRow
 from headgate.runtime.spark import folder as folder_module
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.checkpoint import Claim, claim

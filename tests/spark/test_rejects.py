@@ -11,7 +11,7 @@ import pytest
 from tests.spark.shards import stage_of
 
 from headgate.model.errors import DataError, InputError
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.options import SparkOptions

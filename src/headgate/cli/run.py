@@ -12,7 +12,7 @@ from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.run_display import RunDisplay
 from headgate.model.errors import InputError
-from headgate.runtime.sources.files import is_elsewhere, local_path
+from headgate.runtime.io.files import is_elsewhere, local_path
 
 EPILOG = help_epilog(
     "headgate run auction.cql --output out",

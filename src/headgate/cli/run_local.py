@@ -37,8 +37,8 @@ def run_local(
     max_late: float | None,
 ) -> None:
     """Runs queries to the end of their input."""
+    from headgate.runtime.io import RejectPolicy
     from headgate.runtime.local.files import run_to_folder
-    from headgate.runtime.sources import RejectPolicy
 
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
     prepared, sources = session.local.prepare(

@@ -39,11 +39,10 @@ def run_on_spark(
     from headgate.runtime.spark.cluster import open_spark, require_spark
 
     require_spark()
-    from headgate.runtime.local.start import require_time
+    from headgate.runtime.io.address import formats_of, sink_at
+    from headgate.runtime.io.changes import change_stream
+    from headgate.runtime.io.declared import check_sources, require_time
     from headgate.runtime.output import escaped_name, safe_name
-    from headgate.runtime.sinks.address import formats_of, sink_at
-    from headgate.runtime.sources.changes import change_stream
-    from headgate.runtime.sources.declared import check_sources
     from headgate.runtime.spark.failures import close
     from headgate.runtime.spark.first_stage import read_tables
     from headgate.runtime.spark.options import SparkOptions

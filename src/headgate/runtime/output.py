@@ -19,7 +19,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -27,12 +29,20 @@ import pyarrow as pa
 from headgate.model.errors import InputError
 from headgate.model.schema import Column
 from headgate.model.types import TIMESTAMP
-from headgate.runtime.sources.rejects import folder_name
+from headgate.runtime.io.rejects import folder_name
 
 TIME, OP = "_time", "_op"
 LATE = "_late"
 _LONGEST_NAME = 200
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}|_[A-Za-z0-9_-]{1,199}")
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a finished run did, by query."""
+
+    metrics: dict[str, dict[str, Any]]
+    rejected_rows: int
 
 
 def arrow_schema(columns: Sequence[Column], *, change_log: bool) -> pa.Schema:

@@ -23,7 +23,7 @@ from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, StreamScan, TableScan
 from headgate.runtime.description import described, plan_lines
-from headgate.runtime.sources.options import FILE_FORMATS
+from headgate.runtime.io.options import FILE_FORMATS
 from headgate.safety.promise import Promise
 
 FORMAT = 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,11 @@ import pyarrow as pa
 
 from headgate.model.time import BEGINNING
 from headgate.runtime.growth import with_assumptions
+from headgate.runtime.io import FileSource
 from headgate.runtime.local.engine import LocalRun, Progress
 from headgate.runtime.local.output_folder import OutputFolder
-from headgate.runtime.output import arrow_schema, as_declared, to_arrow
+from headgate.runtime.output import RunSummary, arrow_schema, as_declared, to_arrow
 from headgate.runtime.query import QueryState
-from headgate.runtime.sources import FileSource
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What a finished run did, by query."""
-
-    metrics: dict[str, dict[str, Any]]
-    rejected_rows: int
 
 
 def run_to_folder(

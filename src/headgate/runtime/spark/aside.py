@@ -18,8 +18,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from headgate.model.errors import HeadgateError, InputError
+from headgate.runtime.io.rejects import BadRow, RejectPolicy, RejectState, folder_name, unwritable
 from headgate.runtime.ownership import MARK, mark, owner_of
-from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState, folder_name, unwritable
 
 TABLE = "table"
 """The place of a table's bad rows: it is read whole, at each start, and they are written anew."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from headgate.runtime.sinks.address import Sink
+from headgate.runtime.io.address import Sink
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.folder import QueryFolder, write_batch
 from headgate.runtime.spark.query_output import QueryOutput

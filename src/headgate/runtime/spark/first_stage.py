@@ -10,10 +10,9 @@ import polars as pl
 from headgate.physical.program import CompiledQuery, Program
 from headgate.physical.stages import cut, ways
 from headgate.plan.catalog import TableDef
-from headgate.runtime.local.engine import require_static
-from headgate.runtime.local.start import require_time
-from headgate.runtime.sources.changes import ChangeStream, change_stream
-from headgate.runtime.sources.tables import read_table
+from headgate.runtime.io.changes import ChangeStream, change_stream, require_static
+from headgate.runtime.io.declared import require_time
+from headgate.runtime.io.tables import read_table
 from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.options import SparkOptions

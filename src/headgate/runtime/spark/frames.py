@@ -13,8 +13,8 @@ from pyspark.sql.types import StructField
 from headgate.model.errors import InputError
 from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.local.data import plain_type
-from headgate.runtime.sources.conform import Reading, mismatch
+from headgate.runtime.data import plain_type
+from headgate.runtime.io.conform import Reading, mismatch
 
 # Until Spark 4.1, instants were in UTC unless another word was given.
 _IN_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}

@@ -12,9 +12,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import HeadgateError, SetupError
+from headgate.runtime.io.address import Sink
 from headgate.runtime.lateness import require_few
-from headgate.runtime.local.files import RunSummary
-from headgate.runtime.sinks.address import Sink
+from headgate.runtime.output import RunSummary
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.delivery import delivery

@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from headgate.model.errors import InputError, UnsupportedError
 from headgate.physical.program import Program
 from headgate.plan.catalog import StreamDef
+from headgate.runtime.io.address import Sink, sink_at
+from headgate.runtime.io.changes import change_stream
+from headgate.runtime.io.files import is_elsewhere, local_path
+from headgate.runtime.io.kafka_topic import KafkaTopic
 from headgate.runtime.lateness import require_few
-from headgate.runtime.local.files import RunSummary
-from headgate.runtime.sinks.address import Sink, sink_at
-from headgate.runtime.sinks.kafka import KafkaTopic
-from headgate.runtime.sources.changes import change_stream
-from headgate.runtime.sources.files import is_elsewhere, local_path
+from headgate.runtime.output import RunSummary
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, held
 from headgate.runtime.spark.cluster import cores

@@ -14,8 +14,8 @@ from headgate.physical.program import CompiledQuery
 from headgate.plan.catalog import Catalog, TableDef
 from headgate.plan.nodes import StreamScan
 from headgate.runtime.in_memory import in_memory_stream
-from headgate.runtime.sinks.kafka import KafkaTopic
-from headgate.runtime.sources.changes import ChangeStream, changes_of
+from headgate.runtime.io.changes import ChangeStream, changes_of
+from headgate.runtime.io.kafka_topic import KafkaTopic
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, require_free

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.workload import WINDOW_SECONDS, Workload, batch_rows
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark

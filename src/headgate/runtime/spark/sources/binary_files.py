@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.model.errors import HeadgateError
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import is_elsewhere, local_path
-from headgate.runtime.sources.options import PACING, read_options
-from headgate.runtime.sources.source import FileSource, Slice
+from headgate.runtime.io.files import is_elsewhere, local_path
+from headgate.runtime.io.options import PACING, read_options
+from headgate.runtime.io.source import FileSource, Slice
 from headgate.runtime.spark.aside import Aside, Gathered, publish
 from headgate.runtime.spark.pack import NOW
 

@@ -33,8 +33,8 @@ from typing import Any
 
 from headgate.model.errors import SetupError
 from headgate.runtime.disk import disk_full, is_full
-from headgate.runtime.sources.bytestream import Span
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
+from headgate.runtime.io.text.bytestream import Span
 from headgate.runtime.spark.sources.splits import FileSplit, tasks_of
 
 _NAME = "log.jsonl"

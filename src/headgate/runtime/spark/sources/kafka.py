@@ -25,13 +25,13 @@ from headgate.model.errors import InputError, SetupError
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import STRING
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sinks.kafka import SERVERS
-from headgate.runtime.sources.conform import conform
-from headgate.runtime.sources.documents import Documents
-from headgate.runtime.sources.fitting import unfit_reason
-from headgate.runtime.sources.kafka_options import KafkaOptions, type_of
-from headgate.runtime.sources.literals import TextForms
-from headgate.runtime.sources.rejects import BadRow, RejectState
+from headgate.runtime.io.conform import conform
+from headgate.runtime.io.documents import Documents
+from headgate.runtime.io.fitting import unfit_reason
+from headgate.runtime.io.kafka_options import KafkaOptions, type_of
+from headgate.runtime.io.kafka_topic import SERVERS
+from headgate.runtime.io.literals import TextForms
+from headgate.runtime.io.rejects import BadRow, RejectState
 from headgate.runtime.spark.aside import Aside, publish
 from headgate.runtime.spark.pack import NOW
 

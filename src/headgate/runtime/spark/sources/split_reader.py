@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.source import FileSource
+from headgate.runtime.io.source import FileSource
 from headgate.runtime.spark.aside import Aside, publish
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import Message, to_shards

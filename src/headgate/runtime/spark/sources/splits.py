@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import find_files
-from headgate.runtime.sources.options import read_options
-from headgate.runtime.sources.source import Slice
-from headgate.runtime.sources.spans import row_bytes, text_spans
+from headgate.runtime.io.files import find_files
+from headgate.runtime.io.options import read_options
+from headgate.runtime.io.source import Slice
+from headgate.runtime.io.text.spans import row_bytes, text_spans
 
 _PARTS = 4
 """Into how many parts a micro-batch's worth of one file is cut, so that tasks can share it."""

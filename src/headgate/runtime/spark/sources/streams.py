@@ -13,9 +13,9 @@ from pyspark.sql.functions import current_timestamp
 
 from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import find_files, is_elsewhere
-from headgate.runtime.sources.kafka_options import read_kafka_options
-from headgate.runtime.sources.options import FILE_FORMATS, read_options
+from headgate.runtime.io.files import find_files, is_elsewhere
+from headgate.runtime.io.kafka_options import read_kafka_options
+from headgate.runtime.io.options import FILE_FORMATS, read_options
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line

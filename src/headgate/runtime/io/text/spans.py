@@ -22,12 +22,12 @@ import pyarrow as pa
 
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Column
-from headgate.runtime.sources.bytestream import Span, is_compressed
-from headgate.runtime.sources.csv import CsvFormat
-from headgate.runtime.sources.json import JsonFormat
-from headgate.runtime.sources.options import CsvDialect, FileOptions
-from headgate.runtime.sources.records import tidy_end
-from headgate.runtime.sources.textfile import BLOCK, BYTE_ORDER_MARK, HEAD, LONGEST_ROW, begun_format
+from headgate.runtime.io.csv import CsvFormat
+from headgate.runtime.io.json import JsonFormat
+from headgate.runtime.io.options import CsvDialect, FileOptions
+from headgate.runtime.io.text.bytestream import Span, is_compressed
+from headgate.runtime.io.text.records import tidy_end
+from headgate.runtime.io.text.textfile import BLOCK, BYTE_ORDER_MARK, HEAD, LONGEST_ROW, begun_format
 
 _LOOKED_AT = 1 << 16
 

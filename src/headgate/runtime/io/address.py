@@ -20,9 +20,9 @@ from urllib.parse import quote, unquote, unquote_plus
 import polars as pl
 
 from headgate.model.errors import InputError
+from headgate.runtime.io.kafka_topic import HOW_TO_SIGN_IN, NO_USER, KafkaTopic
+from headgate.runtime.io.postgres_view import NEEDER, PostgresView
 from headgate.runtime.libpq import HOW_TO_WRITE, is_readable, psycopg_for
-from headgate.runtime.sinks.kafka import HOW_TO_SIGN_IN, NO_USER, KafkaTopic
-from headgate.runtime.sinks.postgres import NEEDER, PostgresView
 
 Sink = Callable[[Any, int], None]
 """What takes a micro-batch's DataFrame and its number."""

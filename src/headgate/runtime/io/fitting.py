@@ -13,10 +13,10 @@ from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.schema import Column
 from headgate.model.types import DATE, is_timestamp, spark_name
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sources.conform import conform
-from headgate.runtime.sources.literals import Mask
-from headgate.runtime.sources.piece import Format, Piece
-from headgate.runtime.sources.rejects import BadRow, Origin, shown
+from headgate.runtime.io.conform import conform
+from headgate.runtime.io.literals import Mask
+from headgate.runtime.io.piece import Format, Piece
+from headgate.runtime.io.rejects import BadRow, Origin, shown
 
 
 def fit(

@@ -12,15 +12,15 @@ from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sources.bytestream import Span, unreadable
-from headgate.runtime.sources.csv import CsvFormat
-from headgate.runtime.sources.files import find_files
-from headgate.runtime.sources.fitting import fit
-from headgate.runtime.sources.json import JsonFormat
-from headgate.runtime.sources.options import FileOptions, read_options
-from headgate.runtime.sources.parquet import ParquetFormat
-from headgate.runtime.sources.piece import Format, Piece
-from headgate.runtime.sources.rejects import RejectPolicy, RejectState
+from headgate.runtime.io.csv import CsvFormat
+from headgate.runtime.io.files import find_files
+from headgate.runtime.io.fitting import fit
+from headgate.runtime.io.json import JsonFormat
+from headgate.runtime.io.options import FileOptions, read_options
+from headgate.runtime.io.parquet import ParquetFormat
+from headgate.runtime.io.piece import Format, Piece
+from headgate.runtime.io.rejects import RejectPolicy, RejectState
+from headgate.runtime.io.text.bytestream import Span, unreadable
 
 _CHUNK_BYTES = 1 << 28
 

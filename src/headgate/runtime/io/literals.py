@@ -20,7 +20,7 @@ from headgate.kernels.expressions import notation
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model import types
 from headgate.model.time import HOUR, MINUTE, SECOND
-from headgate.runtime.sources.ranges import outside_calendar, without
+from headgate.runtime.io.ranges import outside_calendar, without
 
 Mask = npt.NDArray[np.bool_]
 Converted = tuple[pa.Array, Mask | None]

@@ -18,11 +18,14 @@ import polars as pl
 from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import DataError, DeclarationError
 from headgate.model.schema import Column
+from headgate.model.time import BEGINNING
 from headgate.model.types import STRING, TIMESTAMP, is_timestamp
 from headgate.plan.catalog import CHANGE_OPTIONS, Source, StreamDef, TableDef
-from headgate.runtime.sources.rejects import shown
+from headgate.runtime.io.rejects import shown
 
 _TIME, _OP = CHANGE_OPTIONS
+_FIRST = BEGINNING + 1
+"""When the rows of a static table came."""
 _INSERTS, _DELETES = ("+", "insert"), ("-", "delete")
 
 
@@ -91,3 +94,21 @@ def dated(rows: pl.DataFrame, changes: ChangeStream) -> pl.DataFrame:
     assert time is not None
     born = rows.with_columns(pl.col(time).dt.epoch("us").alias(BORN))
     return signed(born, changes.op, changes.stream.name).drop(changes.op).sort(BORN, maintain_order=True)
+
+
+def require_static(table: TableDef, rows: pl.DataFrame | None) -> None:
+    """Raises DeclarationError if a table that queries take as static has changes; None: a stream of them."""
+    if table.changes or (
+        rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()
+    ):
+        return
+    raise DeclarationError(
+        f"table {table.name} changes, but the query was planned for one that does not",
+        remedy=f"declare {table.name} with changeTime and changeOp, or give its changes before you ask for the query",
+    )
+
+
+def static_table(rows: pl.DataFrame) -> pl.DataFrame:
+    """A table that has been as it is since before all time."""
+    first = pl.lit(_FIRST, dtype=pl.Int64).alias(BORN)
+    return rows.with_columns(first, pl.lit(1, dtype=pl.Int8).alias(SIGN))

@@ -15,9 +15,9 @@ from headgate.kernels.expressions import polars_type
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.model.types import spark_name
+from headgate.runtime.io.conform import Reading, conform, mismatch
+from headgate.runtime.io.fitting import unfit_reason
 from headgate.runtime.query import Metrics
-from headgate.runtime.sources.conform import Reading, conform, mismatch
-from headgate.runtime.sources.fitting import unfit_reason
 
 
 def frame_of(data: Any, columns: Sequence[Column] | None = None) -> pl.DataFrame:

@@ -18,13 +18,13 @@ from headgate.model.errors import DataError, UnsupportedError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import is_nested, spark_name
-from headgate.runtime.sources.bytestream import Span
-from headgate.runtime.sources.literals import TextForms
-from headgate.runtime.sources.options import CsvDialect
-from headgate.runtime.sources.piece import Piece, RowPlace
-from headgate.runtime.sources.records import Records, csv_records, tidy_end, unescaped
-from headgate.runtime.sources.rejects import Origin, shown
-from headgate.runtime.sources.textfile import BYTE_ORDER_MARK, Flaw, text_pieces
+from headgate.runtime.io.literals import TextForms
+from headgate.runtime.io.options import CsvDialect
+from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.rejects import Origin, shown
+from headgate.runtime.io.text.bytestream import Span
+from headgate.runtime.io.text.records import Records, csv_records, tidy_end, unescaped
+from headgate.runtime.io.text.textfile import BYTE_ORDER_MARK, Flaw, text_pieces
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from headgate.model.errors import DeclarationError, UnsupportedError
 from headgate.model.suggest import did_you_mean
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sources.datepattern import strftime_patterns
-from headgate.runtime.sources.literals import TextForms
+from headgate.runtime.io.datepattern import strftime_patterns
+from headgate.runtime.io.literals import TextForms
 
 PACING = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 """How fast Spark takes up new files; here all files are there from the start."""

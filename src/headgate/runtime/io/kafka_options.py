@@ -11,7 +11,7 @@ from headgate.model.errors import DeclarationError
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import is_timestamp
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sinks.kafka import HOW_TO_SIGN_IN, NO_USER, SERVERS
+from headgate.runtime.io.kafka_topic import HOW_TO_SIGN_IN, NO_USER, SERVERS
 
 _TOPICS = ("subscribe", "subscribePattern", "assign")
 _OURS = {"keycolumn": "keyColumn", "timestampcolumn": "timestampColumn", "missingfields": "missingFields"}

@@ -8,11 +8,10 @@ import polars as pl
 
 from headgate.model.errors import DeclarationError
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.local.engine import static_table
-from headgate.runtime.sources.changes import change_stream, dated
-from headgate.runtime.sources.postgres import is_in_postgres, read_postgres
-from headgate.runtime.sources.rejects import RejectPolicy, RejectState
-from headgate.runtime.sources.source import FileSource
+from headgate.runtime.io.changes import change_stream, dated, static_table
+from headgate.runtime.io.postgres_table import is_in_postgres, read_postgres
+from headgate.runtime.io.rejects import RejectPolicy, RejectState
+from headgate.runtime.io.source import FileSource
 
 
 def read_table(

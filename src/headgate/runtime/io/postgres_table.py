@@ -144,7 +144,7 @@ def _rows(
     connection: psycopg.Connection[Any], relation: Relation, table: TableDef
 ) -> Iterator[list[tuple[Any, ...]]]:
     """All rows as tuples, some thousands at a time; at least one list, if an empty one."""
-    from psycopg import sql  # noqa: PLC0415 - an extra
+    from psycopg import sql
 
     columns = sql.SQL(", ").join(sql.Identifier(each.name) for each in table.columns)
     query = sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(*relation.parts))

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
-from headgate.runtime.sources.bytestream import unreadable
-from headgate.runtime.sources.conform import mismatch
-from headgate.runtime.sources.literals import TextForms
-from headgate.runtime.sources.piece import Piece, RowPlace
-from headgate.runtime.sources.rejects import shown
+from headgate.runtime.io.conform import mismatch
+from headgate.runtime.io.literals import TextForms
+from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.rejects import shown
+from headgate.runtime.io.text.bytestream import unreadable
 
 _BATCH_BYTES = 1 << 26
 _READ_AHEAD = 1 << 20

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sources.fitting import fit
-from headgate.runtime.sources.json import JsonFormat
-from headgate.runtime.sources.literals import Mask, TextForms
-from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, shown
-from headgate.runtime.sources.textfile import BLOCK, BYTE_ORDER_MARK
+from headgate.runtime.io.fitting import fit
+from headgate.runtime.io.json import JsonFormat
+from headgate.runtime.io.literals import Mask, TextForms
+from headgate.runtime.io.rejects import LONGEST_KEPT, BadRow, shown
+from headgate.runtime.io.text.textfile import BLOCK, BYTE_ORDER_MARK
 
 _FORMS = TextForms(base64=True)
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headgate.model import types
 from headgate.model.schema import Column
-from headgate.runtime.sources.rejects import shown
-from headgate.runtime.sources.textfile import BYTE_ORDER_MARK, Flaw
+from headgate.runtime.io.rejects import shown
+from headgate.runtime.io.text.textfile import BYTE_ORDER_MARK, Flaw
 
 _WRITTEN_AS_TEXT = (
     pa.types.is_string,

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.model import types
-from headgate.runtime.sources.literals import Converted, Mask, TextForms, decimals, read_literals
-from headgate.runtime.sources.numbers import is_number, nearest, same_number, widens
-from headgate.runtime.sources.ranges import FIRST_INSTANT, LAST_INSTANT, outside, outside_calendar, without
-from headgate.runtime.sources.utf8 import is_utf8, not_utf8
+from headgate.runtime.io.literals import Converted, Mask, TextForms, decimals, read_literals
+from headgate.runtime.io.numbers import is_number, nearest, same_number, widens
+from headgate.runtime.io.ranges import FIRST_INSTANT, LAST_INSTANT, outside, outside_calendar, without
+from headgate.runtime.io.text.utf8 import is_utf8, not_utf8
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _ENTRY_SIZE = 2

@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from headgate.runtime.sources.options import CsvDialect
+from headgate.runtime.io.options import CsvDialect
 
 Places = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]

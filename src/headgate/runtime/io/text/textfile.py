@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate.model.errors import DataError
-from headgate.runtime.sources.bytestream import ByteStream, Span
-from headgate.runtime.sources.piece import Piece, RowPlace
-from headgate.runtime.sources.records import Records
-from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, Origin
-from headgate.runtime.sources.utf8 import is_utf8, not_utf8, one_text, texts
+from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.rejects import LONGEST_KEPT, BadRow, Origin
+from headgate.runtime.io.text.bytestream import ByteStream, Span
+from headgate.runtime.io.text.records import Records
+from headgate.runtime.io.text.utf8 import is_utf8, not_utf8, one_text, texts
 
 BLOCK = 1 << 22
 LONGEST_ROW = 1 << 24

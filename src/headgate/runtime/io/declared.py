@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import DeclarationError, SetupError
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, StreamScan, TableScan
-from headgate.runtime.sources.changes import change_stream
-from headgate.runtime.sources.kafka_options import read_kafka_options
-from headgate.runtime.sources.options import FILE_FORMATS, read_options
-from headgate.runtime.sources.postgres import is_in_postgres, read_relation
+from headgate.runtime.io.changes import change_stream
+from headgate.runtime.io.kafka_options import read_kafka_options
+from headgate.runtime.io.options import FILE_FORMATS, read_options
+from headgate.runtime.io.postgres_table import is_in_postgres, read_relation
 
 
 def check_sources(plan: Emit) -> None:
@@ -40,3 +40,12 @@ def check_source(definition: StreamDef | TableDef) -> None:
         read_options(definition)
     elif format == "kafka" and isinstance(definition, StreamDef):
         read_kafka_options(definition)
+
+
+def require_time(stream: StreamDef) -> None:
+    """Raises DeclarationError if a stream has no event time."""
+    if stream.time is None:
+        raise DeclarationError(
+            f"stream {stream.name} has no event time",
+            remedy=f"add TIMESTAMP BY column to CREATE STREAM {stream.name}",
+        )

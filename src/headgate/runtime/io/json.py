@@ -18,15 +18,15 @@ from headgate.model import types
 from headgate.model.errors import DataError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
-from headgate.runtime.sources.bytestream import ByteStream, Span
-from headgate.runtime.sources.jsondiagnosis import diagnosis
-from headgate.runtime.sources.jsonmaps import has_map, maps_as_entries
-from headgate.runtime.sources.literals import TextForms, wide_decimal
-from headgate.runtime.sources.piece import Piece, RowPlace
-from headgate.runtime.sources.records import Records, lines
-from headgate.runtime.sources.rejects import Origin
-from headgate.runtime.sources.textfile import BLOCK, HEAD, Flaw, block_piece, text_pieces
-from headgate.runtime.sources.utf8 import texts
+from headgate.runtime.io.literals import TextForms, wide_decimal
+from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.rejects import Origin
+from headgate.runtime.io.text.bytestream import ByteStream, Span
+from headgate.runtime.io.text.jsondiagnosis import diagnosis
+from headgate.runtime.io.text.jsonmaps import has_map, maps_as_entries
+from headgate.runtime.io.text.records import Records, lines
+from headgate.runtime.io.text.textfile import BLOCK, HEAD, Flaw, block_piece, text_pieces
+from headgate.runtime.io.text.utf8 import texts
 
 _TRIED_AT_ONCE = 1_024
 _KEY = re.compile(rb'"([^"\\]{1,200})"\s*:')

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.kernels.expressions.dtypes import polars_type
-from headgate.runtime.sources.literals import Converted
+from headgate.runtime.io.literals import Converted
 
 _EXACT_BITS = {16: 11, 32: 24, 64: 53}
 """By the width of a floating-point type, up to how many bits it holds all whole numbers."""

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from headgate.runtime.sources.literals import TextForms
-from headgate.runtime.sources.rejects import BadRow
+from headgate.runtime.io.literals import TextForms
+from headgate.runtime.io.rejects import BadRow
 
 
 @dataclass(frozen=True)
