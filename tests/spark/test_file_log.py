@@ -15,6 +15,7 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import InputError, SetupError
 from headgate.plan.catalog import Source
+from headgate.runtime.io.format import Span
 from headgate.runtime.io.source import Slice
 from headgate.runtime.shard import ShardState
 from headgate.runtime.spark.aside import Aside
@@ -260,7 +261,7 @@ class Runs(RuleBasedStateMachine):
         for _ in range(count):
             file = self.folder / f"s{len({each.slice.file for each in self.found})}"
             file.touch()
-            self.found += [FileSplit("s", Slice(file, (part, part + 1)), 1) for part in range(parts)]
+            self.found += [FileSplit("s", Slice(file, Span(part, part + 1)), 1) for part in range(parts)]
 
     @rule(rows=st.integers(1, 4), end=st.booleans())
     def plan(self, rows: int, end: bool) -> None:

@@ -23,10 +23,10 @@ from headgate.physical.stages import StagedPlan
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, StreamScan, TableScan
 from headgate.runtime.description import described, plan_lines
-from headgate.runtime.io.options import FILE_FORMATS
+from headgate.runtime.io.registry import FILE_FORMATS
 from headgate.safety.promise import Promise
 
-FORMAT = 6
+FORMAT = 7
 """The version of the state's format; a checkpoint of another version is refused."""
 
 

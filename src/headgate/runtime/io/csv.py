@@ -1,4 +1,4 @@
-"""CSV files: fields found by the header's names or by position."""
+"""CSV files: fields found by the header's names or by position; written with a header."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from headgate.model.errors import DataError, UnsupportedError
+from headgate.model.errors import DataError, DeclarationError, UnsupportedError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import is_nested, spark_name
+from headgate.runtime.io.format import FileFormat, Piece, RowPlace, Span
 from headgate.runtime.io.literals import TextForms
-from headgate.runtime.io.options import CsvDialect
-from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options
 from headgate.runtime.io.rejects import Origin, shown
-from headgate.runtime.io.text.bytestream import Span
-from headgate.runtime.io.text.records import Records, csv_records, tidy_end, unescaped
+from headgate.runtime.io.text.records import CsvDialect, Records, csv_records, tidy_end, unescaped
+from headgate.runtime.io.text.spans import Cut, after_records, text_spans
 from headgate.runtime.io.text.textfile import BYTE_ORDER_MARK, Flaw, text_pieces
 
 
@@ -34,8 +36,12 @@ class CsvFormat:
     columns: tuple[Column, ...]
     dialect: CsvDialect
     forms: TextForms
-    span: Span | None = None
-    """The part of each file that is read."""
+
+    @staticmethod
+    def of(columns: tuple[Column, ...], options: Options) -> CsvFormat:
+        """A reader with the options of a declaration."""
+        options.only("multiLine", {"true"}, "a quoted field may always hold line breaks")
+        return CsvFormat(columns, _dialect(options), options.text_forms())
 
     def __post_init__(self) -> None:
         for column in self.columns:
@@ -45,8 +51,15 @@ class CsvFormat:
                     remedy="use json or parquet files",
                 )
 
-    def pieces(self, file: Path, rows: int, *, stops: bool) -> Iterator[Piece]:
-        return text_pieces(file, self.text, stops=stops, span=self.span)
+    def pieces(self, file: Path, span: Span | None, rows: int, *, stops: bool) -> Iterator[Piece]:
+        return text_pieces(file, self.text, span, stops=stops)
+
+    def spans(self, file: Path, batch_rows: int) -> Sequence[tuple[Span, float]]:
+        return text_spans(file, self.text, self.cut, batch_rows)
+
+    @property
+    def cut(self) -> Cut:
+        return partial(after_records, self.dialect)
 
     @property
     def text(self) -> _CsvFile:
@@ -206,3 +219,50 @@ def _indexes(file: Origin, header: list[str], columns: tuple[Column, ...]) -> tu
 def _unmistakable(data: bytes) -> bytes:
     """Rows from which Arrow takes no byte order mark away: that of the file is gone, and this one is text."""
     return BYTE_ORDER_MARK + data if data.startswith(BYTE_ORDER_MARK) else data
+
+
+def _dialect(options: Options) -> CsvDialect:
+    if options.get("sep") is not None and options.get("delimiter") is not None:
+        raise DeclarationError(
+            f"{options.name}: sep and delimiter are the same option", remedy="give one of them"
+        )
+    separator = options.letter("sep" if options.get("sep") is not None else "delimiter", ",")
+    quote = options.letter("quote", '"')
+    escape = options.letter("escape", quote)
+    if separator is None:
+        raise DeclarationError(f"{options.name}: sep is empty", remedy="give one character")
+    if separator in (quote, escape):
+        raise DeclarationError(f"{options.name}: sep and quote are the same character")
+    return CsvDialect(
+        header=options.flag("header"),
+        separator=separator,
+        quote=quote,
+        escape=None if escape == quote else escape,
+        null=options.get("nullValue"),
+    )
+
+
+class CsvWriter:
+    """Writes a file with a header."""
+
+    def __init__(self, file: Path, schema: pa.Schema) -> None:
+        self._out = file.open("wb")
+        self._out.write(pl.DataFrame(schema=schema.names).write_csv().encode())
+
+    def write_table(self, table: pa.Table) -> None:
+        pl.DataFrame(table).write_csv(self._out, include_header=False)
+
+    def close(self) -> None:
+        self._out.close()
+
+
+CSV = FileFormat(
+    name="csv",
+    suffix=".csv",
+    options=(*TEXT_FILES, "header", "sep", "delimiter", "quote", "escape", "nullValue"),
+    reader=CsvFormat.of,
+    writer=CsvWriter,
+    writes=lambda dtype: not is_nested(dtype) and dtype != pa.binary(),
+    # Otherwise Spark writes thousandths of seconds and no more, and quotes as \".
+    spark_options=IN_FULL | {"header": "true", "escape": '"'},
+)

@@ -9,8 +9,8 @@ from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, StreamScan, TableScan
 from headgate.runtime.io.changes import change_stream
 from headgate.runtime.io.kafka_options import read_kafka_options
-from headgate.runtime.io.options import FILE_FORMATS, read_options
 from headgate.runtime.io.postgres_table import is_in_postgres, read_relation
+from headgate.runtime.io.registry import FILE_FORMATS, declared_files
 
 
 def check_sources(plan: Emit) -> None:
@@ -37,7 +37,7 @@ def check_source(definition: StreamDef | TableDef) -> None:
         definition = definition if changes is None else changes.stream
     format = None if definition.source is None else definition.source.format
     if format in FILE_FORMATS:
-        read_options(definition)
+        declared_files(definition)
     elif format == "kafka" and isinstance(definition, StreamDef):
         read_kafka_options(definition)
 

@@ -77,7 +77,7 @@ class Documents:
         rows, places = self._nothing(), filled
         if filled.size:
             chosen = values.take(pa.array(filled))
-            format = JsonFormat.of(self.definition.columns, self.forms)
+            format = JsonFormat.with_forms(self.definition.columns, self.forms)
             piece = format.piece(_lines(chosen), stops=stops)
             rows, refused = fit(self.definition, format, "", piece, stops=stops)
             # Rows of the block count from 1.

@@ -14,13 +14,13 @@ from headgate.model.schema import Column
 from headgate.model.types import DATE, is_timestamp, spark_name
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.io.conform import conform
+from headgate.runtime.io.format import Piece, Reader
 from headgate.runtime.io.literals import Mask
-from headgate.runtime.io.piece import Format, Piece
 from headgate.runtime.io.rejects import BadRow, Origin, shown
 
 
 def fit(
-    definition: StreamDef | TableDef, format: Format, origin: Origin, piece: Piece, *, stops: bool
+    definition: StreamDef | TableDef, reader: Reader, origin: Origin, piece: Piece, *, stops: bool
 ) -> tuple[pl.DataFrame, Sequence[BadRow]]:
     """The rows of a piece that fit the declaration, and the others in the order in which they stand.
 
@@ -29,7 +29,7 @@ def fit(
     failures: list[tuple[int, Mask]] = []
     series: list[pl.Series] = []
     for index, (column, array) in enumerate(zip(definition.columns, piece.columns, strict=True)):
-        converted, failed = conform(array, column.type, format.forms)
+        converted, failed = conform(array, column.type, reader.forms)
         series.append(_series(converted, column))
         if _is_time(definition, column) and converted.null_count:
             # What does not convert is NULL by now, too.
@@ -42,7 +42,7 @@ def fit(
     failed = reduce(np.logical_or, [mask for _, mask in failures])
     bad = np.flatnonzero(failed)
     unfit = [
-        _unfit(definition, format, origin, piece, failures, index)
+        _unfit(definition, reader, origin, piece, failures, index)
         for index in bad[: 1 if stops else None].tolist()
     ]
     refused = sorted([*piece.broken, *unfit], key=lambda each: each.row or 0)
@@ -51,7 +51,7 @@ def fit(
 
 def _unfit(
     definition: StreamDef | TableDef,
-    format: Format,
+    reader: Reader,
     origin: Origin,
     piece: Piece,
     failures: Sequence[tuple[int, Mask]],
@@ -63,7 +63,7 @@ def _unfit(
     value = piece.columns[failed][index]
     reason = unfit_reason(value, column) if value.is_valid else "the event time is NULL"
     text = place.text if place.text is not None else _written(value)
-    return BadRow(origin, reason, place.row, place.line, column.name, text, format.advice(place))
+    return BadRow(origin, reason, place.row, place.line, column.name, text, reader.advice(place))
 
 
 def _is_time(definition: StreamDef | TableDef, column: Column) -> bool:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
@@ -18,13 +20,15 @@ from headgate.model import types
 from headgate.model.errors import DataError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
+from headgate.runtime.io.format import FileFormat, Piece, RowPlace, Span
 from headgate.runtime.io.literals import TextForms, wide_decimal
-from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options
 from headgate.runtime.io.rejects import Origin
-from headgate.runtime.io.text.bytestream import ByteStream, Span
+from headgate.runtime.io.text.bytestream import ByteStream
 from headgate.runtime.io.text.jsondiagnosis import diagnosis
 from headgate.runtime.io.text.jsonmaps import has_map, maps_as_entries
 from headgate.runtime.io.text.records import Records, lines
+from headgate.runtime.io.text.spans import after_lines, text_spans
 from headgate.runtime.io.text.textfile import BLOCK, HEAD, Flaw, block_piece, text_pieces
 from headgate.runtime.io.text.utf8 import texts
 
@@ -49,17 +53,26 @@ class JsonFormat:
     columns: tuple[Column, ...]
     forms: TextForms
     keys: KeysState
-    span: Span | None = None
-    """The part of each file that is read."""
 
     @staticmethod
-    def of(columns: tuple[Column, ...], forms: TextForms, span: Span | None = None) -> JsonFormat:
-        return JsonFormat(columns, forms, KeysState({column.name for column in columns}), span)
+    def of(columns: tuple[Column, ...], options: Options) -> JsonFormat:
+        """A reader with the options of a declaration."""
+        options.only("multiLine", {"false"}, "write one JSON object to a line")
+        return JsonFormat.with_forms(columns, options.text_forms(base64=True))
 
-    def pieces(self, file: Path, rows: int, *, stops: bool) -> Iterator[Piece]:
-        yield from text_pieces(file, self.text, stops=stops, span=self.span)
-        if self.span is not None and self.keys.unseen:
+    @staticmethod
+    def with_forms(columns: tuple[Column, ...], forms: TextForms) -> JsonFormat:
+        return JsonFormat(columns, forms, KeysState({column.name for column in columns}))
+
+    def pieces(self, file: Path, span: Span | None, rows: int, *, stops: bool) -> Iterator[Piece]:
+        yield from text_pieces(file, self.text, span, stops=stops)
+        if span is not None and self.keys.unseen:
             self.keys.unseen -= _mentioned(file, self.keys.unseen)
+
+    def spans(self, file: Path, batch_rows: int) -> Sequence[tuple[Span, float]]:
+        return text_spans(file, self.text, self.cut, batch_rows)
+
+    cut = staticmethod(after_lines)
 
     def piece(self, data: bytes, *, stops: bool) -> Piece:
         """The rows of a block of whole lines that is not from a file."""
@@ -259,3 +272,34 @@ def _wire(declared: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(declared):
         return wide_decimal(declared)
     return types.STRING if types.is_timestamp(declared) or declared in (types.DATE, pa.binary()) else declared
+
+
+class JsonWriter:
+    """Writes a file. JSON has no word for a DOUBLE that is no number, or infinite: null stands for it."""
+
+    def __init__(self, file: Path, schema: pa.Schema) -> None:
+        self._out = file.open("wb")
+
+    def write_table(self, table: pa.Table) -> None:
+        frame = pl.DataFrame(table)
+        frame.with_columns(cs.binary().bin.encode("base64")).write_ndjson(self._out)
+
+    def close(self) -> None:
+        self._out.close()
+
+
+def _has_binary(dtype: pa.DataType) -> bool:
+    return dtype == pa.binary() or any(
+        _has_binary(dtype.field(number).type) for number in range(dtype.num_fields)
+    )
+
+
+JSON = FileFormat(
+    name="json",
+    suffix=".jsonl",
+    options=TEXT_FILES,
+    reader=JsonFormat.of,
+    writer=JsonWriter,
+    writes=lambda dtype: dtype == pa.binary() or not _has_binary(dtype),
+    spark_options=IN_FULL | {"ignoreNullFields": "false"},
+)

@@ -10,17 +10,13 @@ import polars as pl
 
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model.errors import DataError, InputError
-from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.io.csv import CsvFormat
 from headgate.runtime.io.files import find_files
 from headgate.runtime.io.fitting import fit
-from headgate.runtime.io.json import JsonFormat
-from headgate.runtime.io.options import FileOptions, read_options
-from headgate.runtime.io.parquet import ParquetFormat
-from headgate.runtime.io.piece import Format, Piece
+from headgate.runtime.io.format import Piece, Span
+from headgate.runtime.io.registry import declared_files
 from headgate.runtime.io.rejects import RejectPolicy, RejectState
-from headgate.runtime.io.text.bytestream import Span, unreadable
+from headgate.runtime.io.text.bytestream import unreadable
 
 _CHUNK_BYTES = 1 << 28
 
@@ -35,10 +31,9 @@ class ReadState:
 
 @dataclass(frozen=True)
 class Slice:
-    """One file of a source or a part of it: row groups of Parquet, from one up to another, or a span of text."""
+    """One file of a source, or a span of it."""
 
     file: Path
-    groups: tuple[int, int] | None = None
     span: Span | None = None
 
 
@@ -61,13 +56,13 @@ class FileSource:
     ) -> None:
         if rows_per_chunk < 1:
             raise ValueError(f"a chunk has at least one row, not {rows_per_chunk}")
-        options = read_options(definition)
+        declared = declared_files(definition)
         self.definition = definition
-        self.files = find_files(options.path, base) if only is None else (only.file,)
+        self.files = find_files(declared.path, base) if only is None else (only.file,)
         self.total_bytes = sum(_size(file) for file in self.files)
         self._rows_per_chunk = rows_per_chunk
         self._stops = on_bad_row.stops
-        self._format = _format(options, definition.columns, only)
+        self._reader, self._span = declared.reader, None if only is None else only.span
         self._rejects = rejects or RejectState(on_bad_row, definition.name)
         self._state = ReadState()
 
@@ -121,7 +116,7 @@ class FileSource:
         done = 0
         for file in self.files:
             try:
-                for piece in self._format.pieces(file, self._rows_per_chunk, stops=self._stops):
+                for piece in self._reader.pieces(file, self._span, self._rows_per_chunk, stops=self._stops):
                     frame = self._good_rows(file, piece)
                     self._state.rows += frame.height
                     self._state.bytes = done + piece.bytes_read
@@ -133,11 +128,11 @@ class FileSource:
         if self._rejects.first_file_error is not None and self._rejects.files == len(self.files):
             raise self._rejects.first_file_error
         if self._state.rows:
-            self._format.finish(self.definition.name)
+            self._reader.finish(self.definition.name)
 
     def _good_rows(self, file: Path, piece: Piece) -> pl.DataFrame:
         """The rows of a piece that fit the declaration; the others are refused in the order in which they stand."""
-        frame, bad = fit(self.definition, self._format, file, piece, stops=self._stops)
+        frame, bad = fit(self.definition, self._reader, file, piece, stops=self._stops)
         self._rejects.refuse(bad)
         return frame
 
@@ -147,17 +142,6 @@ def open_source(
 ) -> FileSource:
     """The files of a declared stream or table, ready to be read; relative paths are meant from `base`."""
     return FileSource(definition, base, rows_per_chunk=rows_per_chunk, on_bad_row=on_bad_row)
-
-
-def _format(options: FileOptions, columns: tuple[Column, ...], only: Slice | None) -> Format:
-    groups, span = (None, None) if only is None else (only.groups, only.span)
-    match options.format:
-        case "parquet":
-            return ParquetFormat(columns, groups)
-        case "json":
-            return JsonFormat.of(columns, options.forms, span)
-        case _:
-            return CsvFormat(columns, options.dialect, options.forms, span)
 
 
 def _size(file: Path) -> int:

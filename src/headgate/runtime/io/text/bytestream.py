@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import pyarrow as pa
 
 from headgate.model.errors import InputError
+from headgate.runtime.io.format import Span
 
 _MAGIC = {
     "gzip": b"\x1f\x8b",
@@ -20,14 +20,6 @@ _BZIP2_BLOCKS = (b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90")
 """What follows the magic of bzip2 and the block size: a first block, or the end of an empty file."""
 _SUFFIX = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2"}
 _PROBE = 10
-
-
-@dataclass(frozen=True)
-class Span:
-    """Bytes of a file that is not compressed, from `start` up to `end`, or to the end of the file without one."""
-
-    start: int
-    end: int | None = None
 
 
 class ByteStream:

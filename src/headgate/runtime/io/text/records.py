@@ -23,8 +23,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from headgate.runtime.io.options import CsvDialect
-
 Places = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]
 
@@ -39,6 +37,21 @@ _NEXT = {
 }
 _AFTER_OTHER = (_PLAIN, _PLAIN, _QUOTED, _PLAIN, _QUOTED)
 """The state after bytes that are not special."""
+
+
+@dataclass(frozen=True)
+class CsvDialect:
+    """How the fields of a CSV file are written.
+
+    Without `escape`, a quote inside a quoted field is doubled; with it, it may also follow the escape. `null` is the
+    word for NULL besides the empty field.
+    """
+
+    header: bool = False
+    separator: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    null: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ is not, and behind the first escape, the rest of the file stays in one part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -21,46 +21,60 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.model.errors import HeadgateError
-from headgate.model.schema import Column
-from headgate.runtime.io.csv import CsvFormat
-from headgate.runtime.io.json import JsonFormat
-from headgate.runtime.io.options import CsvDialect, FileOptions
-from headgate.runtime.io.text.bytestream import Span, is_compressed
-from headgate.runtime.io.text.records import tidy_end
-from headgate.runtime.io.text.textfile import BLOCK, BYTE_ORDER_MARK, HEAD, LONGEST_ROW, begun_format
+from headgate.runtime.io.format import PARTS, Span
+from headgate.runtime.io.text.bytestream import is_compressed
+from headgate.runtime.io.text.records import CsvDialect, tidy_end
+from headgate.runtime.io.text.textfile import (
+    BLOCK,
+    BYTE_ORDER_MARK,
+    HEAD,
+    LONGEST_ROW,
+    TextFormat,
+    begun_format,
+)
 
 _LOOKED_AT = 1 << 16
+_LEAST_BYTES = 1 << 16
+"""A span is no smaller."""
 
 
-def row_bytes(file: Path) -> float:
-    """About how many bytes a row of a text file has, by its first lines; OSError if it cannot be read."""
-    with file.open("rb") as opened:
-        head = opened.read(HEAD)
-    return len(head) / max(1, head.count(b"\n"))
+Cut = Callable[[BinaryIO, int], Iterator[int]]
+"""Places in an open file between two rows, about so many bytes apart."""
 
 
-def text_spans(file: Path, options: FileOptions, columns: tuple[Column, ...], size: int) -> list[Span]:
+def text_spans(file: Path, format: TextFormat, cut: Cut, batch_rows: int) -> list[tuple[Span, float]]:
+    """The spans of a text file that is larger than a micro-batch, with about how many rows each has."""
+    try:
+        size = file.stat().st_size
+        if size < 2 * _LEAST_BYTES:
+            return []
+        with file.open("rb") as opened:
+            head = opened.read(HEAD)
+    except OSError:
+        return []
+    width = len(head) / max(1, head.count(b"\n"))
+    if size / width <= batch_rows:
+        return []
+    spans = cut_text(file, format, cut, max(_LEAST_BYTES, int(batch_rows / PARTS * width)))
+    return [(span, ((size if span.end is None else span.end) - span.start) / width) for span in spans]
+
+
+def cut_text(file: Path, format: TextFormat, cut: Cut, size: int) -> list[Span]:
     """A text file as spans of about `size` bytes; none if it has to be read whole."""
     try:
         if is_compressed(file):
             return []
         # What is wrong with the head of a file is said once, by whoever reads all of it.
-        if options.format == "json":
-            begun_format(file, JsonFormat.of(columns, options.forms).text)
-        else:
-            begun_format(file, CsvFormat(columns, options.dialect, options.forms).text)
+        begun_format(file, format)
         with file.open("rb") as opened:
-            if options.format == "json":
-                cuts = [*_after_lines(opened, size)]
-            else:
-                cuts = [*_after_records(opened, options.dialect, size)]
+            cuts = [*cut(opened, size)]
     except (HeadgateError, OSError, pa.ArrowException):
         return []
     places = [0, *cuts]
     return [*(Span(start, end) for start, end in pairwise(places)), Span(places[-1])] if cuts else []
 
 
-def _after_lines(opened: BinaryIO, size: int) -> Iterator[int]:
+def after_lines(opened: BinaryIO, size: int) -> Iterator[int]:
     """Places behind line breaks, about `size` bytes apart."""
     whole, at = opened.seek(0, 2), size
     while at < whole:
@@ -77,7 +91,7 @@ def _after_lines(opened: BinaryIO, size: int) -> Iterator[int]:
         at += size
 
 
-def _after_records(opened: BinaryIO, dialect: CsvDialect, size: int) -> Iterator[int]:
+def after_records(dialect: CsvDialect, opened: BinaryIO, size: int) -> Iterator[int]:
     """Places between CSV rows, about `size` bytes apart, as far as quotes are used by the book."""
     whole = opened.seek(0, 2)
     opened.seek(0)

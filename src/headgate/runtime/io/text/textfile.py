@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate.model.errors import DataError
-from headgate.runtime.io.piece import Piece, RowPlace
+from headgate.runtime.io.format import Piece, RowPlace, Span
 from headgate.runtime.io.rejects import LONGEST_KEPT, BadRow, Origin
-from headgate.runtime.io.text.bytestream import ByteStream, Span
+from headgate.runtime.io.text.bytestream import ByteStream
 from headgate.runtime.io.text.records import Records
 from headgate.runtime.io.text.utf8 import is_utf8, not_utf8, one_text, texts
 
@@ -72,7 +72,7 @@ class TextFormat(Protocol):
         """The rows that cannot be parsed, besides those known; with `stops`, one before which all can is enough."""
 
 
-def text_pieces(file: Path, format: TextFormat, *, stops: bool, span: Span | None = None) -> Iterator[Piece]:
+def text_pieces(file: Path, format: TextFormat, span: Span | None, *, stops: bool) -> Iterator[Piece]:
     """The rows of a text file, or of a span of it that begins and ends between two rows."""
     rows, lines, begun = 0, 0, False
     before = _Before(file, format, 0 if span is None else span.start)

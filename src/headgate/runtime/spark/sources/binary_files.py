@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.model.errors import HeadgateError
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.io.files import is_elsewhere, local_path
-from headgate.runtime.io.options import PACING, read_options
+from headgate.runtime.io.options import PACING
+from headgate.runtime.io.registry import declared_files
 from headgate.runtime.io.source import FileSource, Slice
 from headgate.runtime.spark.aside import Aside, Gathered, publish
 from headgate.runtime.spark.pack import NOW
@@ -37,7 +38,7 @@ def file_contents(spark: SparkSession, stream: StreamDef, base: Path) -> DataFra
     pacing = {name: given[name.casefold()] for name in PACING if name.casefold() in given}
     reader = spark.readStream.format("binaryFile").schema(_SCHEMA)
     reader = reader.options(recursiveFileLookup="true", **pacing)
-    return reader.load(_address(read_options(stream).path, base)).select("path", "content")
+    return reader.load(_address(declared_files(stream).path, base)).select("path", "content")
 
 
 def _address(path: str, base: Path) -> str:

@@ -15,7 +15,7 @@ from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.io.files import find_files, is_elsewhere
 from headgate.runtime.io.kafka_options import read_kafka_options
-from headgate.runtime.io.options import FILE_FORMATS, read_options
+from headgate.runtime.io.registry import FILE_FORMATS, declared_files
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line
@@ -67,7 +67,7 @@ def _packed_kafka(
 def _packed_files(
     spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
 ) -> DataFrame:
-    path = read_options(stream).path
+    path = declared_files(stream).path
     if not is_elsewhere(path):
         find_files(path, base)
     with _known(_format(stream)):

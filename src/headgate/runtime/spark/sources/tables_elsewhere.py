@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.model.errors import HeadgateError, InputError
 from headgate.plan.catalog import Source, TableDef
 from headgate.runtime.io.files import is_elsewhere
-from headgate.runtime.io.options import FILE_FORMATS
+from headgate.runtime.io.registry import FILE_FORMATS
 from headgate.runtime.io.rejects import RejectPolicy
 from headgate.runtime.io.tables import read_table
 from headgate.runtime.spark.filesystem import Folder
