@@ -24,6 +24,7 @@ from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_run import log_folder, start_job, wait
+from headgate.runtime.spark.query_output import prepare
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.splits import FileSplit
 from headgate.runtime.stage import Stage
@@ -49,12 +50,10 @@ def output_on_spark(
     planner = FilePlanner(logged, stage.streams, folder, 1_000_000, 2, discovers=False)
     planner.log.add([each for each in batches if each], end=True)
     output = QueryFolder(folder / "out", stage, claim(None, [stage]))
-    output.prepare(overwrite=False)
+    prepare([output], overwrite=False)
     for left in reversed(range(4)):
         try:
-            wait(
-                start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output], output.aside)
-            )
+            wait(start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output]))
             break
         except SetupError as error:
             # A busy machine may not start a worker in the time that Spark gives it; the command starts anew too.

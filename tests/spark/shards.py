@@ -20,10 +20,9 @@ from headgate.runtime.data import frame_of
 from headgate.runtime.io.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.codec import decode
-from headgate.runtime.spark.exchange import relay
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_shard import advance_place
-from headgate.runtime.spark.messages import Message, Reply, decode_table
+from headgate.runtime.spark.messages import Message, Reply, decode_table, relay
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.store import load, save
 from headgate.runtime.stage import ClockOptions, Stage, build_stages

@@ -121,6 +121,11 @@ class Stage:
         """Whether partitions of a stream come one after the other; those of Kafka, for one, have no order."""
         return self.clock.ordered and (stream.source is None or stream.source.format in FILE_FORMATS)
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its streams and tables."""
+        return (*(each.name for each in self.streams), *self.tables)
+
     def feeds_of(self, stream: str) -> list[int]:
         """The numbers of a stream's feeds; the first one answers for late rows."""
         return [number for number, feed in enumerate(self.feeds) if feed.stream == stream]

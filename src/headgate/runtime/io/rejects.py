@@ -148,7 +148,7 @@ class RejectState:
             raise unwritable(folder, error) from error
 
 
-def unwritable(folder: Path, error: OSError) -> HeadgateError:
+def unwritable(folder: Path | str, error: OSError) -> HeadgateError:
     """What to say when bad rows cannot be set aside."""
     if is_full(error):
         return disk_full(folder)
