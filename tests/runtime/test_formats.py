@@ -33,7 +33,7 @@ VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
     "money": (pa.decimal128(38, 3), [Decimal("1.500"), None, Decimal("-" + "9" * 35 + ".999")]),
     "text": (pa.string(), ['a,"b\n;\t\\', None, "ü"]),
     "bytes": (pa.binary(), [b"\xff\x00", None, b"ab"]),
-    "day": (types.DATE, [dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
+    "day": (types.DATE, [dt.date(1583, 1, 1), None, dt.date(9999, 12, 31)]),
     "instant": (types.TIMESTAMP, [INSTANT, None, INSTANT + dt.timedelta(days=1)]),
     "wall": (types.TIMESTAMP_NTZ, [INSTANT.replace(tzinfo=None), None, dt.datetime(1990, 1, 1)]),  # noqa: DTZ001
     "list": (pa.list_(pa.int64()), [[1, None], None, []]),

@@ -123,7 +123,10 @@ def test_what_cannot_be_written_is_refused_before_anything_is(spark: Any, root: 
         require_files(spark, "avro")
     assert "spark-avro_2.13" in str(failure.value.remedy)
     session = hg.Session()
-    session.sql(TEXT + "CREATE QUERY r AS SELECT ISTREAM(array(k) AS ks) FROM s [RANGE 1 SECOND];")
+    session.sql(
+        "CREATE STREAM n (ts TIMESTAMP, ks ARRAY<BIGINT>) TIMESTAMP BY ts USING json OPTIONS (path 's');"
+        "CREATE QUERY r AS SELECT ISTREAM(ks) FROM n [RANGE 1 SECOND];"
+    )
     for output in (tmp_path / "out", f"{root}/out"):
         place = Place(output, tmp_path / "state", format="csv")
         with pytest.raises(InputError, match="column ks of rows is ARRAY<BIGINT>, which csv cannot hold"):

@@ -22,7 +22,7 @@ from headgate.model.suggest import did_you_mean
 from headgate.model.types import is_nested, spark_name
 from headgate.runtime.io.format import FileFormat, Piece, RowPlace, Span
 from headgate.runtime.io.literals import TextForms
-from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options
+from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options, in_full
 from headgate.runtime.io.rejects import Origin, shown
 from headgate.runtime.io.text.records import CsvDialect, Records, csv_records, tidy_end, unescaped
 from headgate.runtime.io.text.spans import Cut, after_records, text_spans
@@ -250,7 +250,7 @@ class CsvWriter:
         self._out.write(pl.DataFrame(schema=schema.names).write_csv().encode())
 
     def write_table(self, table: pa.Table) -> None:
-        pl.DataFrame(table).write_csv(self._out, include_header=False)
+        in_full(pl.DataFrame(table)).write_csv(self._out, include_header=False)
 
     def close(self) -> None:
         self._out.close()

@@ -22,7 +22,7 @@ from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.runtime.io.format import FileFormat, Piece, RowPlace, Span
 from headgate.runtime.io.literals import TextForms, wide_decimal
-from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options
+from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options, in_full
 from headgate.runtime.io.rejects import Origin
 from headgate.runtime.io.text.bytestream import ByteStream
 from headgate.runtime.io.text.jsondiagnosis import diagnosis
@@ -281,7 +281,7 @@ class JsonWriter:
         self._out = file.open("wb")
 
     def write_table(self, table: pa.Table) -> None:
-        frame = pl.DataFrame(table)
+        frame = in_full(pl.DataFrame(table))
         frame.with_columns(cs.binary().bin.encode("base64")).write_ndjson(self._out)
 
     def close(self) -> None:

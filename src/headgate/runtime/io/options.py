@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+import polars.selectors as cs
+
 from headgate.model.errors import DeclarationError, UnsupportedError
 from headgate.model.suggest import did_you_mean
 from headgate.runtime.io.datepattern import strftime_patterns
@@ -23,6 +26,15 @@ IN_FULL = {
     "timeZone": "UTC",
 }
 """With these, Spark writes instants as text without loss."""
+
+
+def in_full(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows with instants as Spark then writes them."""
+    pattern = "%Y-%m-%dT%H:%M:%S%.6f"
+    return frame.with_columns(
+        cs.datetime(time_zone="*").dt.strftime(f"{pattern}Z"),
+        cs.datetime(time_zone=None).dt.strftime(pattern),
+    )
 
 
 @dataclass(frozen=True)
