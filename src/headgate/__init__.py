@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headgate.linting.lint import lint
     from headgate.model.errors import HeadgateError
-    from headgate.runtime.sinks.kafka import KafkaTopic
-    from headgate.runtime.sinks.postgres import PostgresView
+    from headgate.runtime.io.kafka_topic import KafkaTopic
+    from headgate.runtime.io.postgres_view import PostgresView
     from headgate.session import Query, Session
 
 __all__ = ["HeadgateError", "KafkaTopic", "PostgresView", "Query", "Session", "lint"]
@@ -29,11 +29,11 @@ def __getattr__(name: str) -> Any:
 
         return HeadgateError
     if name == "KafkaTopic":
-        from headgate.runtime.sinks.kafka import KafkaTopic
+        from headgate.runtime.io.kafka_topic import KafkaTopic
 
         return KafkaTopic
     if name == "PostgresView":
-        from headgate.runtime.sinks.postgres import PostgresView
+        from headgate.runtime.io.postgres_view import PostgresView
 
         return PostgresView
     if name == "lint":

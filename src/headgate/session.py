@@ -47,7 +47,7 @@ from headgate.safety.witness.find import find_adversaries, why_none
 if TYPE_CHECKING:
     from headgate.physical.edges import Strategy
     from headgate.physical.program import CompiledQuery, Program
-    from headgate.runtime.local.data import Result
+    from headgate.runtime.data import Result
     from headgate.runtime.local.witnessing import NotShown, Shown
     from headgate.runtime.local.workspace import LocalWorkspace
     from headgate.runtime.spark.workspace import SparkWorkspace

@@ -17,8 +17,9 @@ from headgate.physical import purge_lowering
 from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
 from headgate.physical.program import CompiledQuery, Program
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, LocalShard, Progress, Stop, static_table
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.changes import static_table
+from headgate.runtime.local.engine import LocalRun, LocalShard, Progress, Stop
 from headgate.runtime.shard import ShardState
 from headgate.session import Session
 

@@ -15,7 +15,7 @@ from tests.oracle.values import same_output
 
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
 from headgate.runtime.local.engine import LocalRun
 from headgate.safety.verdict import Verdict
 from headgate.session import Session

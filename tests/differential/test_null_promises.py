@@ -13,7 +13,7 @@ from tests.spark.shards import Cluster, stage_of
 
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
 from headgate.runtime.local.engine import LocalRun
 from headgate.session import Session
 

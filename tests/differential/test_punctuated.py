@@ -22,7 +22,7 @@ from headgate.physical import purge_lowering
 from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
 from headgate.physical.program import Program
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
 from headgate.runtime.local.engine import LocalRun
 from headgate.session import Session
 

@@ -22,7 +22,6 @@ from headgate.cli.main import app
 from headgate.language.parse import parse
 from headgate.model.errors import LanguageError
 from headgate.model.source import SourceText
-from headgate.runtime.sources.options import KNOWN_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -280,12 +279,6 @@ def test_a_wrong_document_fails(text: str, complaint: str, tmp_path: Path, folde
 def test_sql_that_is_not_cql_fails(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(LanguageError):
         check(only_block(tmp_path, "```sql\nSELECT FROM FROM bids\n```"), folder)
-
-
-def test_every_option_of_files_is_documented() -> None:
-    text = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
-    known = {option for options in KNOWN_OPTIONS.values() for option in options}
-    assert [option for option in sorted(known) if f"`{option}`" not in text] == []
 
 
 def test_every_exit_code_is_documented() -> None:

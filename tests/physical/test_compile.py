@@ -22,7 +22,7 @@ from headgate.physical.program import CompiledQuery, Program, Refusal
 from headgate.plan import patterns
 from headgate.plan.bind import bind
 from headgate.plan.normalize import normalize
-from headgate.runtime.sources import tables
+from headgate.runtime.io import tables
 from headgate.safety.examine import examine
 from headgate.session import Session
 

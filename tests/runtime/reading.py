@@ -13,7 +13,7 @@ from headgate.language.parse import parse
 from headgate.model.errors import DataError, HeadgateError
 from headgate.model.source import SourceText
 from headgate.plan.catalog import StreamDef, build_catalog
-from headgate.runtime.sources import FileSource, RejectPolicy
+from headgate.runtime.io import FileSource, RejectPolicy
 
 
 def declare(columns: str, using: str) -> StreamDef:

@@ -13,8 +13,8 @@ import pytest
 from headgate.model import types
 from headgate.model.errors import DataError, HeadgateError, InputError
 from headgate.model.schema import Column
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.sources.conform import Reading, mismatch
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.conform import Reading, mismatch
 from headgate.session import Session
 
 UTC = dt.UTC

@@ -15,8 +15,8 @@ from tests.runtime.test_sources_arrival import chunk, stream
 
 from headgate.model.errors import DataError
 from headgate.model.time import DAY, HOUR, MINUTE, SECOND, in_whole_units
+from headgate.runtime.io import Arrival
 from headgate.runtime.lateness import Arrivals, added, counted, require_few, slack_for
-from headgate.runtime.sources import Arrival
 
 TIMES = st.lists(st.integers(0, 40) | st.integers(0, 10**15), min_size=1, max_size=60)
 

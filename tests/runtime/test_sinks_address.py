@@ -7,11 +7,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from headgate.model.errors import DeclarationError, InputError
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.sinks.address import formats_of, shown, sink_at, to_console
-from headgate.runtime.sinks.kafka import KafkaTopic
-from headgate.runtime.sinks.postgres import PostgresView
-from headgate.runtime.sources.kafka_options import read_kafka_options
-from headgate.runtime.sources.postgres import read_postgres
+from headgate.runtime.io.address import formats_of, shown, sink_at, to_console
+from headgate.runtime.io.kafka_options import read_kafka_options
+from headgate.runtime.io.kafka_topic import KafkaTopic
+from headgate.runtime.io.postgres_table import read_postgres
+from headgate.runtime.io.postgres_view import PostgresView
 from headgate.runtime.spark.sources import connectors
 from headgate.session import Session
 

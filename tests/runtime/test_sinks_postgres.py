@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from headgate.model.errors import InputError, SetupError
+from headgate.runtime.io.address import sink_at
+from headgate.runtime.io.postgres_view import PostgresView, _as_csv, _net
 from headgate.runtime.libpq import refusal
-from headgate.runtime.sinks.address import sink_at
-from headgate.runtime.sinks.postgres import PostgresView, _as_csv, _net
 
 NOWHERE = "host=127.0.0.1 port=1"
 # 63 bytes, the longest name that PostgreSQL does not cut.

@@ -14,7 +14,7 @@ from headgate.model.batch import BORN
 from headgate.model.errors import DataError, DeclarationError
 from headgate.model.time import BEGINNING
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources import Admitted, Arrival, ArrivalState
+from headgate.runtime.io import Admitted, Arrival, ArrivalState
 
 
 def stream(slack: int = 0, dtype: str = "TIMESTAMP") -> StreamDef:

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from tests.runtime.reading import csv, read, refusal, rejected, rows, source
 
 from headgate.model.errors import DataError, InputError, UnsupportedError
-from headgate.runtime.sources import textfile
-from headgate.runtime.sources.options import CsvDialect
-from headgate.runtime.sources.records import csv_records, tidy_end
+from headgate.runtime.io.text import textfile
+from headgate.runtime.io.text.records import CsvDialect, csv_records, tidy_end
 
 AB = "a BIGINT, b STRING"
 HEADER = "header 'true'"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from headgate.model.schema import Column
 from headgate.model.types import BIGINT, STRING, TIMESTAMP
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources import documents
-from headgate.runtime.sources.documents import Documents
+from headgate.runtime.io import documents
+from headgate.runtime.io.documents import Documents
 
 STREAM = StreamDef("s", (Column("ts", TIMESTAMP), Column("k", BIGINT), Column("name", STRING)), time="ts")
 AT = '"ts": "2026-01-01T00:00:00Z"'

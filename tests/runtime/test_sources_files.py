@@ -13,9 +13,9 @@ from headgate.language.parse import parse
 from headgate.model.errors import DeclarationError, HeadgateError, InputError, UnsupportedError
 from headgate.model.source import SourceText
 from headgate.plan.catalog import StreamDef, build_catalog
-from headgate.runtime.sources import FileSource, RejectPolicy, open_source
-from headgate.runtime.sources import source as sources
-from headgate.runtime.sources.files import find_files
+from headgate.runtime.io import FileSource, RejectPolicy, open_source
+from headgate.runtime.io import source as sources
+from headgate.runtime.io.files import find_files
 
 
 @pytest.fixture

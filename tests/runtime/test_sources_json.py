@@ -17,9 +17,9 @@ from tests.runtime.reading import jsonl, read, refusal, rejected, rows
 
 from headgate.model import types
 from headgate.model.errors import DataError
-from headgate.runtime.sources import json as json_source
-from headgate.runtime.sources import textfile
-from headgate.runtime.sources.jsonmaps import maps_as_entries
+from headgate.runtime.io import json as json_source
+from headgate.runtime.io.text import textfile
+from headgate.runtime.io.text.jsonmaps import maps_as_entries
 
 AB = "a BIGINT, b STRING"
 

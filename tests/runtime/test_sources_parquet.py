@@ -12,7 +12,7 @@ import pytest
 from tests.runtime.reading import parquet, read, refusal, rejected, rows, source
 
 from headgate.model.errors import DataError, InputError
-from headgate.runtime.sources import parquet as parquet_source
+from headgate.runtime.io import parquet as parquet_source
 
 AB = "a BIGINT, b STRING"
 
@@ -51,7 +51,7 @@ def test_few_large_rows_are_read_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     )
     monkeypatch.setattr(parquet_source, "_BATCH_BYTES", 20_000)
     src = source(tmp_path, AB, parquet(), chunk=1_000)
-    pieces = list(src._format.pieces(tmp_path / "a.parquet", 1_000, stops=True))
+    pieces = list(src._reader.pieces(tmp_path / "a.parquet", None, 1_000, stops=True))
     assert max(len(piece.columns[0]) for piece in pieces) <= 20
     assert sum(len(piece.columns[0]) for piece in pieces) == 100
 

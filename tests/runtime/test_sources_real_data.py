@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.runtime.reading import csv, declare, jsonl, read
 
-from headgate.runtime.sources import Arrival
+from headgate.runtime.io import Arrival
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

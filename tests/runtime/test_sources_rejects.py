@@ -10,8 +10,8 @@ import pytest
 from tests.runtime.reading import csv, declare, rejected, source
 
 from headgate.model.errors import DataError, InputError
-from headgate.runtime.sources import FileSource, RejectPolicy
-from headgate.runtime.sources.rejects import LONGEST_KEPT, BadRow, RejectState, shown
+from headgate.runtime.io import FileSource, RejectPolicy
+from headgate.runtime.io.rejects import LONGEST_KEPT, BadRow, RejectState, shown
 
 AB = "a BIGINT, b STRING"
 

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from headgate.model.errors import DataError, InputError
 from headgate.model.schema import Column
 from headgate.plan.catalog import Source, StreamDef
-from headgate.runtime.sources import spans, textfile
-from headgate.runtime.sources.bytestream import Span
-from headgate.runtime.sources.options import read_options
-from headgate.runtime.sources.rejects import BadRow, RejectPolicy, RejectState
-from headgate.runtime.sources.source import FileSource, Slice
-from headgate.runtime.sources.spans import text_spans
+from headgate.runtime.io.csv import CsvFormat
+from headgate.runtime.io.format import Span
+from headgate.runtime.io.json import JsonFormat
+from headgate.runtime.io.registry import declared_files
+from headgate.runtime.io.rejects import BadRow, RejectPolicy, RejectState
+from headgate.runtime.io.source import FileSource, Slice
+from headgate.runtime.io.text import spans, textfile
+from headgate.runtime.io.text.spans import cut_text
 
 COLUMNS = (Column("k", pa.int64()), Column("t", pa.string()))
 
@@ -59,7 +61,9 @@ def read(file: Path, definition: StreamDef, span: Span | None) -> tuple[pl.DataF
 
 
 def spans_of(file: Path, definition: StreamDef, size: int) -> list[Span]:
-    return text_spans(file, read_options(definition), definition.columns, size)
+    reader = declared_files(definition).reader
+    assert isinstance(reader, CsvFormat | JsonFormat)
+    return cut_text(file, reader.text, reader.cut, size)
 
 
 def check(file: Path, definition: StreamDef, size: int) -> list[Span]:

@@ -19,9 +19,9 @@ from tests.runtime.reading import csv, jsonl, parquet, read, refusal, rows
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model import types
 from headgate.model.errors import UnsupportedError
-from headgate.runtime.sources.conform import conform, mismatch
-from headgate.runtime.sources.datepattern import strftime_patterns
-from headgate.runtime.sources.literals import TextForms, read_literals
+from headgate.runtime.io.conform import conform, mismatch
+from headgate.runtime.io.datepattern import strftime_patterns
+from headgate.runtime.io.literals import TextForms, read_literals
 
 BAD = object()
 """Stands for a value that does not convert."""

@@ -22,7 +22,9 @@ SCHEMA = pa.schema([("k", pa.int64())])
 
 
 def folder(root: Path, *queries: str, overwrite: bool = False) -> OutputFolder:
-    return OutputFolder(root, dict.fromkeys(queries, SCHEMA), {"s": SCHEMA}, overwrite=overwrite)
+    return OutputFolder(
+        root, dict.fromkeys(queries, SCHEMA), {"s": SCHEMA}, format="parquet", overwrite=overwrite
+    )
 
 
 def rows(value: int) -> pa.Table:
@@ -108,7 +110,7 @@ def killed(root: Path) -> None:
         import os, signal, pyarrow as pa
         from pathlib import Path
         from headgate.runtime.local.output_folder import OutputFolder
-        with OutputFolder(Path({str(root)!r}), {{"q": pa.schema([("k", pa.int64())])}}, {{}}, overwrite=False):
+        with OutputFolder(Path({str(root)!r}), {{"q": pa.schema([("k", pa.int64())])}}, {{}}, format="parquet", overwrite=False):
             os.kill(os.getpid(), signal.SIGKILL)
     """
     done = subprocess.run([sys.executable, "-c", dedent(program)], check=False)

@@ -28,8 +28,9 @@ from headgate.model.schema import Column
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
 from headgate.plan.catalog import StreamDef, TableDef
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, Stop, static_table
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.changes import static_table
+from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.session import Query
 
 Data = Literal["few", "unique", "hot", "null", "same", "silent", "late closings"]

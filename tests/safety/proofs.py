@@ -20,8 +20,9 @@ import polars as pl
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
 from headgate.plan.catalog import AUTO, StreamDef
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, Stop, static_table
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.changes import static_table
+from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.runtime.local.witnessing import Shown
 from headgate.session import Query
 

@@ -12,7 +12,8 @@ from tests.safety.growth import keeps
 from headgate.model.errors import DeclarationError
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
-from headgate.runtime.local.engine import LocalRun, static_table
+from headgate.runtime.io.changes import static_table
+from headgate.runtime.local.engine import LocalRun
 from headgate.session import Query, Session
 
 DECLARED = """

@@ -12,7 +12,7 @@ from tests.services.kafka_server import KafkaServer
 
 import headgate as hg
 from headgate.model.errors import InputError
-from headgate.runtime.sinks.kafka import as_messages
+from headgate.runtime.io.kafka_topic import as_messages
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.job_run import wait
 from headgate.runtime.spark.options import SparkOptions

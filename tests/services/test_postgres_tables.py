@@ -17,7 +17,7 @@ from tests.services.conftest import PostgresServer, free_port
 
 from headgate.model.errors import DataError, DeclarationError, SetupError, UnsupportedError
 from headgate.plan.catalog import TableDef
-from headgate.runtime.sources.postgres import read_postgres, read_relation
+from headgate.runtime.io.postgres_table import read_postgres, read_relation
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.session import Session

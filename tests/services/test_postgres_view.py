@@ -21,7 +21,7 @@ from tests.services.conftest import PostgresServer
 
 import headgate as hg
 from headgate.model.errors import DataError, InputError, SetupError, UnsupportedError
-from headgate.runtime.sinks.postgres import PostgresView
+from headgate.runtime.io.postgres_view import PostgresView
 
 pytestmark = pytest.mark.services
 

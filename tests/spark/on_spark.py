@@ -17,13 +17,14 @@ from tests.oracle.values import Change, change_key
 from tests.spark.shards import arriving, stage_of
 
 from headgate.plan.catalog import Source
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark.checkpoint import claim
 from headgate.runtime.spark.failures import SlowWorkerError
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_run import log_folder, start_job, wait
+from headgate.runtime.spark.query_output import prepare
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.splits import FileSplit
 from headgate.runtime.stage import Stage
@@ -49,12 +50,10 @@ def output_on_spark(
     planner = FilePlanner(logged, stage.streams, folder, 1_000_000, 2, discovers=False)
     planner.log.add([each for each in batches if each], end=True)
     output = QueryFolder(folder / "out", stage, claim(None, [stage]))
-    output.prepare(overwrite=False)
+    prepare([output], overwrite=False)
     for left in reversed(range(4)):
         try:
-            wait(
-                start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output], output.aside)
-            )
+            wait(start_job(spark, JobStage.of([stage]), planner, folder / "checkpoint", [output]))
             break
         except SlowWorkerError:
             # The command starts anew too.

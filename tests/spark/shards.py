@@ -17,15 +17,14 @@ from headgate.optimize.statistics import read_statistics
 from headgate.physical.compile import compile_query
 from headgate.physical.stages import cut, ways
 from headgate.runtime.build_stages import build_stages
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.sources.changes import changes_of
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.changes import changes_of
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.codec import decode
-from headgate.runtime.spark.exchange import relay
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_shard import advance_place
 from headgate.runtime.spark.local_state_cache import LocalStateCache
-from headgate.runtime.spark.messages import Message, Reply, decode_table
+from headgate.runtime.spark.messages import Message, Reply, decode_table, relay
 from headgate.runtime.spark.pack import Packer, pack_end
 from headgate.runtime.spark.store import load, save
 from headgate.runtime.stage import ClockOptions, Stage

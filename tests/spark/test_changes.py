@@ -21,7 +21,7 @@ from tests.spark.shards import Cluster
 
 from headgate.model.errors import DataError
 from headgate.physical.compile import compile_query
-from headgate.runtime.sources.changes import changes_of
+from headgate.runtime.io.changes import changes_of
 from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.run import Place, run_to_folder
@@ -109,7 +109,6 @@ def test_the_answer_is_that_of_the_local_engine(
         SparkOptions(),
         shards=shards,
         tables={},
-        base=Path(),
         changes={"p": changes_of(table, "at", "op")},  # type: ignore[arg-type]
     )
     cluster = Cluster(pickle.loads(pickle.dumps(stage)))
@@ -137,9 +136,7 @@ def test_a_change_of_another_kind_stops_the_query() -> None:
     session.catalog = session.catalog.with_changes("p")
     found, table = session.query("q"), session.catalog.find("p")
     changes = {"p": changes_of(table, "at", "op")}  # type: ignore[arg-type]
-    stage = make_stage(
-        compile_query(found.planned), SparkOptions(), shards=1, tables={}, base=Path(), changes=changes
-    )
+    stage = make_stage(compile_query(found.planned), SparkOptions(), shards=1, tables={}, changes=changes)
     cluster = Cluster(stage)
     wrong = arrow(rows_of([(0, "?", 1, 1)]), ("k", "price", "at", "op"))
     cluster.batch({"p": [wrong], "s": [arrow([{"ts": at(5), "k": 1, "n": 1}], ("ts", "k", "n"))]})

@@ -14,7 +14,7 @@ import pytest
 
 import headgate as hg
 from headgate.model.errors import SetupError
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.runtime.spark.sources.file_log import START, FileLog

@@ -13,8 +13,8 @@ from tests.spark.on_spark import folder_at
 from tests.spark.shards import Cluster, Memory, stage_of
 
 from headgate.model.errors import InputError, SetupError
+from headgate.runtime.io.source import Slice
 from headgate.runtime.lateness import Arrivals
-from headgate.runtime.sources.source import Slice
 from headgate.runtime.spark import store
 from headgate.runtime.spark.checkpoint import claim, held, require_free
 from headgate.runtime.spark.exchange import advance

@@ -15,9 +15,9 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import InputError, SetupError
 from headgate.plan.catalog import Source
+from headgate.runtime.io.format import Span
+from headgate.runtime.io.source import Slice
 from headgate.runtime.shard import ShardState
-from headgate.runtime.sources.source import Slice
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.exchange import advance
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.sources.file_log import START, FileBatch, FileLog, Offset
@@ -148,7 +148,7 @@ def test_a_backlog_is_read_in_order_by_another_number_of_tasks(tmp_path: Path) -
             (tmp_path / f"s{number}").write_text(f"2026-01-01T00:00:{number:02d},{number}\n")
         log_in(tmp_path, tasks=tasks).add([splits], end=False)
     tasks_of_all = [task for each in planned(log_in(tmp_path)) for task in each.tasks]
-    reader = SplitReader.of(JobStage.of([stage]), stage.streams, (0,), Aside())
+    reader = SplitReader.of(JobStage.of([stage]), stage.streams, (0,))
     state = ShardState.initial(stage)
     for at in range(0, len(tasks_of_all), 3):
         read = [reader.messages(task, 0) for task in tasks_of_all[at : at + 3]]
@@ -260,7 +260,7 @@ class Runs(RuleBasedStateMachine):
         for _ in range(count):
             file = self.folder / f"s{len({each.slice.file for each in self.found})}"
             file.touch()
-            self.found += [FileSplit("s", Slice(file, (part, part + 1)), 1) for part in range(parts)]
+            self.found += [FileSplit("s", Slice(file, Span(part, part + 1)), 1) for part in range(parts)]
 
     @rule(rows=st.integers(1, 4), end=st.booleans())
     def plan(self, rows: int, end: bool) -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests.spark.shards import stage_of
 
 from headgate.model.errors import SetupError
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import END
 from headgate.runtime.spark.sources.file_planner import FilePlanner
@@ -33,7 +32,7 @@ def opened(folder: Path, *, ends: bool = True) -> FileStreamReader:
     """The source as a new run opens it, over all that is there."""
     stage = stage_of(TEXT, "q", {}, shards=1)
     planner = FilePlanner(folder / "files", stage.streams, folder, 1, 2, ends=ends)
-    reader = SplitReader.of(JobStage.of([stage]), stage.streams, (0,), Aside())
+    reader = SplitReader.of(JobStage.of([stage]), stage.streams, (0,))
     source = FileDataSource({"planner": _packed(planner), "reader": _packed(reader)})
     found = source.streamReader(None)
     found.prepareForTriggerAvailableNow()

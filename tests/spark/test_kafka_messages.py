@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.sinks.kafka import as_messages
+from headgate.runtime.io.kafka_topic import as_messages
 
 
 @pytest.mark.parametrize("dtype", ["double", "float"])

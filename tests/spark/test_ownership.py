@@ -18,18 +18,19 @@ from tests.spark.shards import stage_of
 
 from headgate.model.errors import HeadgateError, InputError
 from headgate.model.schema import Column
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.rejects import BadRow
 from headgate.runtime.output import as_declared
 from headgate.runtime.ownership import MARK
-from headgate.runtime.sources.rejects import BadRow
 from headgate.runtime.spark import folder as folder_module
-from headgate.runtime.spark.aside import TABLE, Aside, publish
 from headgate.runtime.spark.checkpoint import Claim, claim
 from headgate.runtime.spark.codec import encode
-from headgate.runtime.spark.folder import QueryFolder, Staged, write_parts
+from headgate.runtime.spark.folder import QueryFolder, Staged, write_batch, write_parts
+from headgate.runtime.spark.local_folder import LocalFolder
 from headgate.runtime.spark.messages import encode_table
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.query_output import QueryOutput, prepare
+from headgate.runtime.spark.rejects import REJECTS, RejectSink, TaskRejects
 from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.session import Session
 
@@ -46,7 +47,9 @@ KILLED = KeyboardInterrupt
 class Answer:
     """What the shards of a micro-batch say, without Spark: rows and late rows by their `k`."""
 
-    def __init__(self, folder: QueryFolder, rows: Sequence[int], late: Sequence[int] = ()) -> None:
+    def __init__(
+        self, folder: QueryFolder, rows: Sequence[int], late: Sequence[int] = (), bad: int = 0
+    ) -> None:
         times = pl.Series([NOON] * len(rows), dtype=pl.Datetime("us", "UTC"))
         table = pl.DataFrame({"k": pl.Series(rows, dtype=pl.Int32), "_time": times})
         blobs = [("rows", encode_table(as_declared(table, folder.schemas["rows"])))] if rows else []
@@ -54,10 +57,19 @@ class Answer:
             stream = folder.stage.streams[0]
             frame = frame_of(pl.DataFrame({"ts": [NOON] * len(late), "k": late}), stream.columns)
             blobs.append(("late", encode(frame)))
+        refused = TaskRejects.of("s", keeps=True)
+        refused.refuse([BadRow("f", "bad")] * bad)
+        blobs += [(REJECTS, blob) for _, blob in refused.take()]
         self.batch = pa.RecordBatch.from_pylist(
-            [{"query": 0, "kind": kind, "name": "s", "blob": blob} for kind, blob in blobs],
+            [{"query": 0, "kind": kind, "name": "s", "rows": bad, "blob": blob} for kind, blob in blobs],
             schema=pa.schema(
-                [("query", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("blob", pa.binary())]
+                [
+                    ("query", pa.int32()),
+                    ("kind", pa.string()),
+                    ("name", pa.string()),
+                    ("rows", pa.int64()),
+                    ("blob", pa.binary()),
+                ]
             ),
         )
 
@@ -66,11 +78,14 @@ class Answer:
         return SimpleNamespace(collect=lambda: written)
 
 
-def opened(root: Path, checkpoint: str, *, query: str = "q", rejects: bool = False) -> QueryFolder:
+def answered(*how: Any, **more: Any) -> Any:
+    return Answer(*how, **more)
+
+
+def opened(root: Path, checkpoint: str, *, query: str = "q") -> QueryFolder:
     stage = stage_of(TEXT.format(query=query), query, {}, shards=1)
     claimed = claim(folder_at(root / checkpoint / query), [stage])
-    aside = Aside(str(root / "bad"), frozenset("s"), claimed.run) if rejects else Aside()
-    return QueryFolder(root / "out", stage, claimed, aside=aside)
+    return QueryFolder(root / "out", stage, claimed)
 
 
 def run(
@@ -83,9 +98,9 @@ def run(
 ) -> None:
     """Starts a run, or goes on with it, and sees it through these micro-batches, from the first."""
     folder = opened(root, checkpoint, query=query)
-    folder.prepare(overwrite=overwrite)
+    prepare([folder], overwrite=overwrite)
     for number, rows in enumerate(batches):
-        folder.write(Answer(folder, () if late else rows, rows if late else ()), number)
+        write_batch([folder], answered(folder, () if late else rows, rows if late else ()), number)
 
 
 def found(folder: Path, begins: str = "") -> list[int]:
@@ -126,11 +141,11 @@ def test_the_folder_of_another_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_whose_folder_was_replaced_stops(tmp_path: Path) -> None:
     folder = opened(tmp_path, "a")
-    folder.prepare(overwrite=False)
-    folder.write(Answer(folder, [1]), 0)
+    prepare([folder], overwrite=False)
+    write_batch([folder], answered(folder, [1]), 0)
     run(tmp_path, "b", [10], overwrite=True)
     with pytest.raises(InputError, match="a run with another checkpoint"):
-        folder.write(Answer(folder, [2]), 1)
+        write_batch([folder], answered(folder, [2]), 1)
     assert found(tmp_path / "out" / "q") == [10]
 
 
@@ -161,7 +176,7 @@ def test_a_start_that_is_killed_is_repeated(
 
             monkeypatch.setattr(Path, "replace", replace)
         case "marked":
-            monkeypatch.setattr(QueryOutput, "take", lambda output: killed(take(output)))
+            monkeypatch.setattr(QueryOutput, "take", lambda *told: killed(take(*told)))
     with pytest.raises(KILLED):
         run(tmp_path, "new", [100], [200], [300], overwrite=True)
     monkeypatch.undo()
@@ -191,51 +206,60 @@ def test_late_rows_belong_to_their_query(tmp_path: Path) -> None:
         run(tmp_path, "c", [], [3], [4], query="qa", late=True)
 
 
-def test_rejects_belong_to_a_run(tmp_path: Path) -> None:
-    def reading(checkpoint: str, bad: int, place: str) -> None:
-        folder = opened(tmp_path, checkpoint, query=f"q{checkpoint}", rejects=True)
-        folder.prepare(overwrite=False)
-        refused = folder.aside.state("s")
-        refused.refuse([BadRow("f", "bad")] * bad)
-        publish(refused, place)
+def sink_of(root: Path, folder: QueryFolder) -> RejectSink:
+    return RejectSink(LocalFolder(root / "bad"), frozenset("s"), folder.claim.run)
 
-    reading("a", 0, "1")
+
+def test_rejects_belong_to_a_run(tmp_path: Path) -> None:
+    def reading(checkpoint: str, bad: int, batch: int) -> None:
+        folder = opened(tmp_path, checkpoint, query=f"q{checkpoint}")
+        sink = sink_of(tmp_path, folder)
+        prepare([folder], overwrite=False, rejects=sink)
+        write_batch([folder], answered(folder, [], bad=bad), batch, sink)
+
+    reading("a", 0, 1)
     assert not (tmp_path / "bad").exists()
-    reading("a", 2, "2")
-    reading("a", 1, "3")
+    reading("a", 2, 2)
+    reading("a", 1, 3)
     for _ in range(2):
         with pytest.raises(InputError, match="rejects of an earlier run"):
-            reading("b", 1, "2")
+            reading("b", 1, 2)
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "out" / "qb").exists()
     for each in (tmp_path / "bad" / "s").glob("*"):
         if not each.name.startswith("."):
             each.unlink()
-    reading("b", 1, "2")
+    reading("b", 1, 2)
     with pytest.raises(InputError, match="rejects of an earlier run"):
-        reading("a", 1, "4")
+        reading("a", 1, 4)
 
 
 def test_a_table_that_is_clean_now_has_no_rejects(tmp_path: Path) -> None:
-    aside = Aside(str(tmp_path), frozenset("t"))
+    sink = RejectSink(LocalFolder(tmp_path), frozenset("t"), "run")
     for bad in (3, 0):
-        refused = aside.state("t")
+        refused = TaskRejects.of("t", keeps=True)
         refused.refuse([BadRow("f", "bad")] * bad)
-        publish(refused, TABLE)
-        assert aside.count() == bad
+        sink.take({"t": refused})
+        lines = [line for file in tmp_path.glob("t/*.json") for line in file.read_text().splitlines()]
+        assert len(lines) == bad
 
 
 def test_bad_rows_are_counted_where_no_good_row_came(tmp_path: Path) -> None:
-    folder = opened(tmp_path, "state", rejects=True)
-    folder.prepare(overwrite=False)
-    refused = folder.aside.state("s")
-    refused.refuse([BadRow("f", "bad")] * 3)
-    publish(refused, "00000000-000")
-    folder.write(Answer(folder, []), 0)
+    folder = opened(tmp_path, "state")
+    sink = sink_of(tmp_path, folder)
+    prepare([folder], overwrite=False, rejects=sink)
+    write_batch([folder], answered(folder, [], bad=3), 0, sink)
     assert folder.last_metrics()["rejected_rows"] == 3
     assert json.loads((tmp_path / "out" / "q" / "metrics.json").read_text())["rejected_rows"] == 3
-    assert folder.finish()["rejected_rows"] == 3
-    assert folder.finish()["batches"] == 1
+    # A run that goes on counts those before, and a micro-batch that comes again only once.
+    folder = opened(tmp_path, "state")
+    prepare([folder], overwrite=False, rejects=sink)
+    write_batch([folder], answered(folder, [], bad=3), 0, sink)
+    write_batch([folder], answered(folder, [], bad=1), 1, sink)
+    assert folder.finish()["rejected_rows"] == 4
+    assert folder.finish()["batches"] == 2
+    names = sorted(each.name for each in (tmp_path / "bad" / "s").glob("*.json"))
+    assert names == ["rejects-00000-000.json", "rejects-00001-000.json"]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +276,8 @@ def test_late_rows_have_any_type(tmp_path: Path, type_: pa.DataType, value: obje
     schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("v", type_)])
     rows = pa.Table.from_pylist([{"ts": NOON, "v": value}], schema=schema)
     frame = frame_of(pl.DataFrame(rows), tuple(Column(each.name, each.type) for each in schema))
-    batch = pa.RecordBatch.from_pylist([{"query": 0, "kind": "late", "name": "s", "blob": encode(frame)}])
+    late = {"query": 0, "kind": "late", "name": "s", "rows": 1, "blob": encode(frame)}
+    batch = pa.RecordBatch.from_pylist([late])
     list(write_parts([Staged(str(tmp_path), {"late/s": schema})], iter([batch])))
     (file,) = tmp_path.glob("*.parquet")
     assert pa.parquet.read_table(file).to_pylist() == rows.to_pylist()

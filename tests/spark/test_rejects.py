@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 from tests.spark.shards import stage_of
 
-from headgate.model.errors import DataError, InputError
-from headgate.runtime.sources.source import Slice
-from headgate.runtime.spark.aside import Aside
+from headgate.model.errors import DataError, InputError, UnsupportedError
+from headgate.runtime.io.rejects import BadRow
+from headgate.runtime.io.source import Slice
+from headgate.runtime.spark import rejects
 from headgate.runtime.spark.job import JobStage
+from headgate.runtime.spark.local_folder import LocalFolder
+from headgate.runtime.spark.messages import RELAY, Reply, relayed
 from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.rejects import RejectSink, TaskRejects
 from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.runtime.spark.sources.file_log import TaskSplits
 from headgate.runtime.spark.sources.split_reader import SplitReader
@@ -44,8 +49,13 @@ def reads(file: Path, *, order: int = 0) -> TaskSplits:
     return TaskSplits(order, "s", (Slice(file),))
 
 
-def packed(stage: Stage, task: TaskSplits, aside: Aside) -> list[Any]:
-    return list(SplitReader.of(JobStage.of([stage]), stage.streams, (0,), aside).read(task, 0))
+def packed(stage: Stage, task: TaskSplits, *, keeps: bool = False) -> list[Any]:
+    reader = SplitReader.of(JobStage.of([stage]), stage.streams, (0,), keeps=keeps)
+    return [message for piece in reader.messages(task, 0) for _, message in piece]
+
+
+def bad_of(stage: Stage, task: TaskSplits) -> list[Reply]:
+    return [relayed(each) for each in packed(stage, task, keeps=True) if each.feed == RELAY]
 
 
 def rejected(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -73,7 +83,6 @@ def test_bad_rows_are_set_aside_with_their_reasons(spark: Any, folder: Path) -> 
     # Two queries read the stream and count its bad rows, which are there once.
     assert [summary.metrics[name]["rejected_rows"] for name in "qr"] == [4, 3]
     assert summary.rejected_rows == 4
-    assert summary.rejected_rows == 4
     rows = pl.read_parquet(folder / "out" / "q" / "*.parquet").sort("_time")
     assert rows.select("k", "name").rows() == [(1, "one"), (3, "three"), (1, "one")]
     # A run that goes on from its checkpoint adds what is new; a new run does not mix with an old one.
@@ -98,24 +107,43 @@ def test_the_first_bad_row_stops_the_run(spark: Any, folder: Path) -> None:
 def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
     stage = stage_of(QUERY, "r", {}, shards=1)
     task = reads(folder / "s" / "b.json", order=7)
-    aside = Aside(str(folder / "bad"), frozenset(["s"]))
+    sink = RejectSink(LocalFolder(folder / "bad"), frozenset(["s"]), "run")
     for _ in range(2):
-        assert packed(stage, task, aside)
-        assert aside.count() == 2
+        sink.put(7, [SimpleNamespace(name="s", content=each.blob) for each in bad_of(stage, task)])
         assert len(rejected(folder, "s")) == 2
-    (folder / "bad" / "s" / ".left-by-a-killed-task").touch()
-    aside.prepare()
-    assert [each.name for each in (folder / "bad" / "s").iterdir()] == ["rejects-00000007-000-2.json"]
+    (folder / "bad" / "s" / ".left-by-a-killed-run").touch()
+    sink.take({})
+    assert sorted(each.name for each in (folder / "bad" / "s").iterdir()) == [
+        ".run",
+        "rejects-00007-000.json",
+    ]
+    # An attempt at a source that has changed may find nothing bad.
+    sink.put(7, [])
+    assert rejected(folder, "s") == []
+
+
+def test_many_bad_rows_are_several_messages_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejects, "_MESSAGE_BYTES", 1_000)
+    monkeypatch.setattr(rejects, "_FILE_BYTES", 5_000)
+    refused = TaskRejects.of("s", keeps=True)
+    refused.refuse([BadRow("f", "bad", row) for row in range(1, 201)])
+    found = refused.take()
+    assert len(found) > 5
+    assert sum(rows for rows, _ in found) == 200
+    sink = RejectSink(LocalFolder(tmp_path / "bad"), frozenset(["s"]), "run")
+    sink.put(0, [SimpleNamespace(name="s", content=blob) for _, blob in reversed(found)])
+    assert [each["row"] for each in rejected(tmp_path, "s")] == [*range(1, 201)]
+    assert len(list((tmp_path / "bad" / "s").glob("*.json"))) > 2
 
 
 def test_a_file_that_cannot_be_read_is_set_aside_too(folder: Path) -> None:
     stage = stage_of(QUERY.replace("USING json", "USING parquet"), "r", {}, shards=1)
     task = reads(folder / "s" / "b.json", order=0)
-    aside = Aside(str(folder / "bad"), frozenset(["s"]))
-    packed(stage, task, aside)
-    assert aside.count() == 1
+    assert [each.rows for each in bad_of(stage, task)] == [1]
     with pytest.raises(InputError, match="Parquet magic"):
-        packed(stage, task, Aside())
+        packed(stage, task)
 
 
 def test_a_file_with_another_schema_is_named(folder: Path) -> None:
@@ -126,13 +154,33 @@ def test_a_file_with_another_schema_is_named(folder: Path) -> None:
     pl.DataFrame([instants, pl.Series("k", ["seven"])]).write_parquet(file)
     task = reads(file)
     with pytest.raises(DataError, match=r"c\.parquet.*column k is declared BIGINT but is STRING"):
-        packed(stage, task, Aside())
-    aside = Aside(str(folder / "bad"), frozenset(["s"]))
-    packed(stage, task, aside)
-    assert aside.count() == 1
+        packed(stage, task)
+    assert [each.rows for each in bad_of(stage, task)] == [1]
     stage = stage_of(QUERY, "r", {}, shards=1)
     file = folder / "s" / "d.json"
     file.write_text('{"ts": "2026-01-01T00:00:00", "kk": 1}\n')
-    task = reads(file)
     with pytest.raises(DataError, match="no row of s has a field k"):
-        packed(stage, task, aside)
+        packed(stage, reads(file), keeps=True)
+
+
+@pytest.mark.spark
+def test_a_function_gets_rows_and_a_folder_the_bad_ones(spark: Any, folder: Path) -> None:
+    session = Session(spark)
+    session.base = folder
+    session.sql(QUERY)
+    rows: list[int] = []
+    query = session.query("r").start(
+        lambda frame, batch: rows.extend(row.k for row in frame.collect()),
+        checkpoint=folder / "state",
+        finite=True,
+        rejects=str(folder / "bad"),
+    )
+    query.awaitTermination()
+    assert sorted(rows) == [1, 1, 3]
+    assert [each["row"] for each in rejected(folder, "s")] == [2, 2, 3]
+    for refuse in (
+        lambda: session.query("r").to_df(rejects=str(folder / "bad")),
+        lambda: session.query("r").start("memory", rejects=str(folder / "bad")),
+    ):
+        with pytest.raises(UnsupportedError, match="bad rows cannot be kept beside"):
+            refuse()

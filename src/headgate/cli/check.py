@@ -69,7 +69,7 @@ def check(
     """Say for each query whether its state is bounded, by what, or why it is refused and what would help."""
     from headgate.explain.check_report import page, picture
     from headgate.explain.glossary import POINTER
-    from headgate.runtime.sources.declared import check_sources
+    from headgate.runtime.io.declared import check_sources
 
     if output is not None and witness is None:
         raise InputError("--output is where --witness writes its rows", remedy="give --witness N too")

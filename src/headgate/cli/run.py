@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,8 @@ from headgate.cli.help_epilog import help_epilog
 from headgate.cli.options import FileArgument, QueryOption, StatsOption, duration, open_session
 from headgate.cli.run_display import RunDisplay
 from headgate.model.errors import InputError
-from headgate.runtime.sources.files import is_elsewhere, local_path
+from headgate.runtime.io.files import is_elsewhere, local_path
+from headgate.runtime.io.registry import FILE_FORMATS, is_file_format
 
 EPILOG = help_epilog(
     "headgate run auction.cql --output out",
@@ -48,6 +48,14 @@ def run(
             "--output", "-o", metavar="DIR", help="Where results go; on Spark also an address: s3a://…"
         ),
     ],
+    output_format: Annotated[
+        str,
+        typer.Option(
+            "--output-format",
+            metavar="FORMAT",
+            help="Of result files: parquet, orc, csv, json; on Spark any that it writes.",
+        ),
+    ] = "parquet",
     engine: Annotated[
         Engine, typer.Option("--engine", help="Where to run: on Spark, or in this process, without Java.")
     ] = Engine.spark,
@@ -82,7 +90,7 @@ def run(
         bool, typer.Option("--allow-unbounded", help="Run queries whose state is not proven bounded.")
     ] = False,
     rejects: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--rejects", metavar="DIR", help="Put bad rows there instead of stopping."),
     ] = None,
     to: Annotated[
@@ -140,7 +148,7 @@ def run(
         str, typer.Option("--metrics-host", metavar="HOST", help="Where to serve them: this machine alone.")
     ] = "127.0.0.1",
 ) -> None:
-    """Run the queries of a file to the end of their input and write the results as Parquet."""
+    """Run the queries of a file to the end of their input and write the results as files."""
     session = open_session(file, stats)
     # Refusals come before anything is started, and need no Java.
     program = session.compile(query, allow_unbounded=allow_unbounded, strategy=strategy.value)
@@ -159,12 +167,13 @@ def run(
                 "shards": shards,
                 "future_us": future_us,
                 "max_late": max_late,
-                "rejects": None if rejects is None else str(rejects.absolute()),
+                "rejects": rejects,
             },
             display,
             master=master,
             checkpoint=checkpoint,
             overwrite=overwrite,
+            format=output_format,
             follow=follow,
             to=to,
             settings=_settings(conf or []),
@@ -182,8 +191,13 @@ def run(
             raise InputError(f"{option} is for Spark", remedy="leave --engine local away")
     from headgate.cli.run_local import run_local
 
-    if is_elsewhere(output):
-        raise InputError(f"{output} is not on this machine", remedy="name a folder, or run on Spark")
+    for address in filter(is_elsewhere, (output, rejects or "")):
+        raise InputError(f"{address} is not on this machine", remedy="name a folder, or run on Spark")
+    if not is_file_format(output_format):
+        raise InputError(
+            f"the local engine writes {', '.join(FILE_FORMATS)}, not {output_format}",
+            remedy="choose one of them, or run on Spark",
+        )
     run_local(
         session,
         program,
@@ -194,8 +208,9 @@ def run(
             "future_us": future_us,
         },
         display,
-        rejects=rejects,
+        rejects=None if rejects is None else local_path(rejects),
         overwrite=overwrite,
+        format=output_format,
         max_late=max_late,
     )
 

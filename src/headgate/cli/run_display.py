@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from headgate.runtime.local.files import RunSummary
     from headgate.runtime.metrics_registry import MetricsRegistry
+    from headgate.runtime.output import RunSummary
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from headgate.runtime.metrics_registry import MetricsRegistry
 
 if TYPE_CHECKING:
     from headgate.physical.program import Program
+    from headgate.runtime.io.registry import FormatName
     from headgate.runtime.local.engine import Progress as Step
     from headgate.session import Session
 
@@ -34,11 +35,12 @@ def run_local(
     *,
     rejects: Path | None,
     overwrite: bool,
+    format: FormatName,
     max_late: float | None,
 ) -> None:
     """Runs queries to the end of their input."""
+    from headgate.runtime.io import RejectPolicy
     from headgate.runtime.local.files import run_to_folder
-    from headgate.runtime.sources import RejectPolicy
 
     policy = RejectPolicy.stop() if rejects is None else RejectPolicy.rejects(rejects)
     prepared, sources = session.local.prepare(
@@ -77,6 +79,7 @@ def run_local(
             prepared,
             sources,
             output,
+            format=format,
             overwrite=overwrite,
             on_progress=on_progress,
             on_metrics=registry.put,

@@ -31,6 +31,7 @@ def run_on_spark(
     master: str | None,
     checkpoint: str | None,
     overwrite: bool,
+    format: str,
     follow: bool,
     to: str | None,
     settings: dict[str, str],
@@ -39,17 +40,16 @@ def run_on_spark(
     from headgate.runtime.spark.cluster import open_spark, require_spark
 
     require_spark()
-    from headgate.runtime.local.start import require_time
+    from headgate.runtime.io.address import formats_of, sink_at
+    from headgate.runtime.io.changes import change_stream
+    from headgate.runtime.io.declared import check_sources, require_time
     from headgate.runtime.output import escaped_name, safe_name
-    from headgate.runtime.sinks.address import formats_of, sink_at
-    from headgate.runtime.sources.changes import change_stream
-    from headgate.runtime.sources.declared import check_sources
     from headgate.runtime.spark.failures import close
-    from headgate.runtime.spark.first_stage import read_tables
     from headgate.runtime.spark.options import SparkOptions
     from headgate.runtime.spark.run import Place, run_to_folder
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
+    from headgate.runtime.spark.sources.tables import ReadTables
 
     console = open_console(stderr=True)
     # What is wrong with the input is said before the seconds that Spark takes to start.
@@ -64,8 +64,9 @@ def run_on_spark(
         escaped_name(stream.name)
     for query in program:
         check_sources(query.plan)
-    tables = read_tables(program, session.base, SparkOptions(**options))
-    needed = packages_for(streams, formats_of(to))
+    keeps = options["rejects"] is not None
+    tables = ReadTables().reading(program.tables, session.base, keeps=keeps)
+    needed = packages_for(streams, [*formats_of(to), format])
     view = LiveView(
         console,
         quiet=display.quiet,
@@ -75,7 +76,7 @@ def run_on_spark(
     with report_kept_on_interrupt(output, checkpoint), display.serving(view.registry, console), view:
         spark = open_spark(master, needed | settings)
         try:
-            place = Place(output, checkpoint, overwrite, view.registry.put, to, tables)
+            place = Place(output, checkpoint, overwrite, view.registry.put, format, to, tables)
             if follow:
                 with _interruptible() as interrupted:
                     summary = run_on(

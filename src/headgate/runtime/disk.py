@@ -32,7 +32,7 @@ def is_full(error: OSError) -> bool:
     return error.errno in _NO_ROOM or "No space left on device" in str(error)
 
 
-def disk_full(where: Path | None = None) -> SetupError:
+def disk_full(where: Path | str | None = None) -> SetupError:
     """What to say when a write found no room."""
     place = "its checkpoint, its output or Spark's scratch folder" if where is None else str(where)
     return SetupError(

@@ -1,4 +1,4 @@
-"""Output folders: a query's rows as Parquet, complete or not there at all.
+"""Output folders: a query's rows in files, as Parquet if nothing else is said, complete or not there at all.
 
 ```
 DIR/<query>/part-00000.parquet …   the rows
@@ -18,21 +18,32 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from headgate.model.errors import InputError
 from headgate.model.schema import Column
-from headgate.model.types import TIMESTAMP
-from headgate.runtime.sources.rejects import folder_name
+from headgate.model.types import TIMESTAMP, spark_name
+from headgate.runtime.io.format import FileFormat
+from headgate.runtime.io.rejects import folder_name
 
 TIME, OP = "_time", "_op"
 LATE = "_late"
 _LONGEST_NAME = 200
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}|_[A-Za-z0-9_-]{1,199}")
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a finished run did, by query."""
+
+    metrics: dict[str, dict[str, Any]]
+    rejected_rows: int
 
 
 def arrow_schema(columns: Sequence[Column], *, change_log: bool) -> pa.Schema:
@@ -127,9 +138,29 @@ def late_parts(query: str) -> str:
     return f"part-{safe_name(query)}."
 
 
+def late_batches(query: str) -> str:
+    """The folder with a query's late rows where Spark writes them, which has one for each micro-batch."""
+    return f"query={safe_name(query)}"
+
+
+def require_writable(format: FileFormat, schemas: Mapping[str, pa.Schema]) -> None:
+    """Raises InputError if rows of one of these forms have a column that a format has no way to write."""
+    for what, schema in schemas.items():
+        for column in schema:
+            if not format.writes(column.type):
+                raise InputError(
+                    f"column {column.name} of {what} is {spark_name(column.type)}, which {format.name} cannot hold",
+                    remedy="leave the column out, or write another --output-format",
+                )
+
+
 def output_places(root: Path, query: str) -> list[Path]:
     """What there is of a query's output: files of late rows, even of streams of old, and last its answer's folder."""
-    late = sorted((root / LATE).glob(f"*/{late_parts(query)}*.parquet"))
+    late = sorted(
+        each
+        for name in (f"{late_parts(query)}*", late_batches(query))
+        for each in (root / LATE).glob(f"*/{name}")
+    )
     return [*late, *([root / query] if (root / query).exists() else [])]
 
 

@@ -25,11 +25,11 @@ from headgate.model.batch import BORN, Batch
 from headgate.model.time import BEGINNING
 from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.horizon import EPOCH, horizon, is_timeless
+from headgate.runtime.io.changes import signed
 from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.promise_checker import PromiseChecker, PromiseState
 from headgate.runtime.query import Metrics, QueryState
 from headgate.runtime.reorder_buffer import ReorderBuffer
-from headgate.runtime.sources.changes import signed
 from headgate.runtime.stage import Stage
 from headgate.safety.promise import Promise
 

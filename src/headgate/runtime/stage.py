@@ -21,7 +21,7 @@ from headgate.physical.graph import ExchangeStep, OperatorGraph, SourceStep, Ste
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.plan.nodes import Emit, TableScan
 from headgate.runtime.description import described, plan_lines
-from headgate.runtime.sources.options import FILE_FORMATS
+from headgate.runtime.io.registry import FILE_FORMATS
 from headgate.safety.promise import Promise
 
 FORMAT = 7
@@ -118,6 +118,11 @@ class Stage:
     def in_order(self, stream: StreamDef) -> bool:
         """Whether partitions of a stream come one after the other; those of Kafka, for one, have no order."""
         return self.clock.ordered and (stream.source is None or stream.source.format in FILE_FORMATS)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its streams and tables."""
+        return (*(each.name for each in self.streams), *self.tables)
 
     def feeds_of(self, stream: str) -> list[int]:
         """The numbers of a stream's feeds; the first one answers for late rows."""

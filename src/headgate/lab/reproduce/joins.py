@@ -35,7 +35,7 @@ from headgate.physical.compile import compile_query
 from headgate.physical.graph import KernelStep, OperatorGraph
 from headgate.physical.program import Program
 from headgate.plan.nodes import Join
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
 from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.session import Query, Session
 

@@ -22,7 +22,7 @@ from headgate.physical.compile import compile_query
 from headgate.physical.edges import Strategy
 from headgate.physical.program import Program
 from headgate.plan.nodes import Join, Negation
-from headgate.runtime.local.data import frame_of
+from headgate.runtime.data import frame_of
 from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.session import Query, Session
 

@@ -19,13 +19,12 @@ from enum import Enum
 import polars as pl
 
 from headgate.kernels.emit.lazy_rows import LazyRows
-from headgate.model.batch import BORN, SIGN
-from headgate.model.errors import DeclarationError
 from headgate.model.time import BEGINNING, NEVER
 from headgate.physical.horizon import is_timeless
 from headgate.physical.program import Program
-from headgate.plan.catalog import StreamDef, TableDef
+from headgate.plan.catalog import StreamDef
 from headgate.runtime.build_stages import whole_stage
+from headgate.runtime.io.changes import require_static
 from headgate.runtime.local.stream_reader import StreamReader
 from headgate.runtime.query import QueryState
 from headgate.runtime.shard import (
@@ -40,9 +39,6 @@ from headgate.runtime.shard import (
     step,
 )
 from headgate.runtime.stage import Stage
-
-_FIRST = BEGINNING + 1
-"""When the rows of a static table came."""
 
 
 @dataclass(frozen=True)
@@ -214,21 +210,3 @@ class LocalRun:
         return Progress(
             clock, rows, sum(each.state_rows for each in metrics), sum(each.state_bytes for each in metrics)
         )
-
-
-def require_static(table: TableDef, rows: pl.DataFrame | None) -> None:
-    """Raises DeclarationError if a table that queries take as static has changes; None: a stream of them."""
-    if table.changes or (
-        rows is not None and rows.filter((pl.col(BORN) > _FIRST) | (pl.col(SIGN) < 0)).is_empty()
-    ):
-        return
-    raise DeclarationError(
-        f"table {table.name} changes, but the query was planned for one that does not",
-        remedy=f"declare {table.name} with changeTime and changeOp, or give its changes before you ask for the query",
-    )
-
-
-def static_table(rows: pl.DataFrame) -> pl.DataFrame:
-    """A table that has been as it is since before all time."""
-    first = pl.lit(_FIRST, dtype=pl.Int64).alias(BORN)
-    return rows.with_columns(first, pl.lit(1, dtype=pl.Int8).alias(SIGN))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,12 @@ import pyarrow as pa
 
 from headgate.model.time import BEGINNING
 from headgate.runtime.growth import with_assumptions
+from headgate.runtime.io import FileSource
+from headgate.runtime.io.registry import FormatName
 from headgate.runtime.local.engine import LocalRun, Progress
 from headgate.runtime.local.output_folder import OutputFolder
-from headgate.runtime.output import arrow_schema, as_declared, to_arrow
+from headgate.runtime.output import RunSummary, arrow_schema, as_declared, to_arrow
 from headgate.runtime.query import QueryState
-from headgate.runtime.sources import FileSource
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What a finished run did, by query."""
-
-    metrics: dict[str, dict[str, Any]]
-    rejected_rows: int
 
 
 def run_to_folder(
@@ -32,6 +24,7 @@ def run_to_folder(
     sources: list[FileSource],
     folder: Path,
     *,
+    format: FormatName = "parquet",
     overwrite: bool,
     on_progress: Callable[[Progress], None],
     on_metrics: Callable[[Mapping[str, Any]], None] = lambda metrics: None,
@@ -49,7 +42,7 @@ def run_to_folder(
     late_schemas = {
         stream.name: pa.schema([(c.name, c.type) for c in stream.columns]) for stream, _ in run.streams
     }
-    with OutputFolder(folder, schemas, late_schemas, overwrite=overwrite) as output:
+    with OutputFolder(folder, schemas, late_schemas, format=format, overwrite=overwrite) as output:
 
         def on_output(query: str, frame: pl.DataFrame) -> None:
             if not frame.is_empty():

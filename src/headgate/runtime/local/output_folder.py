@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.runtime.disk import writing
-from headgate.runtime.output import late_folder, late_parts
+from headgate.runtime.io.format import FileFormat, Writer
+from headgate.runtime.io.registry import FormatName, file_format
+from headgate.runtime.output import late_folder, late_parts, require_writable
 from headgate.runtime.staging import staging
 
 _ROWS_PER_FILE = 1_000_000
@@ -31,9 +32,10 @@ class OutputFolder:
         answers: Mapping[str, pa.Schema],
         late: Mapping[str, pa.Schema],
         *,
+        format: FormatName,
         overwrite: bool,
     ) -> None:
-        self.folder = folder
+        self.folder, self._format = folder, file_format(format)
         self._answers, self._late_schemas = answers, late
         self._overwrite = overwrite
         self._held = ExitStack()
@@ -43,13 +45,14 @@ class OutputFolder:
     def __enter__(self) -> OutputFolder:
         for stream in self._late_schemas:
             late_folder(self.folder, stream)
+        require_writable(self._format, {**self._late_schemas, **self._answers})
         self._staging = self._held.enter_context(
             staging(self.folder, list(self._answers), overwrite=self._overwrite)
         )
         try:
             with self._writing():
                 for query, schema in self._answers.items():
-                    self._writers[query] = _PartWriter(self._staging.folder / query, "part-", schema)
+                    self._writers[query] = self._parts(self._staging.folder / query, "part-", schema)
         except BaseException:
             self._held.close()
             raise
@@ -65,7 +68,7 @@ class OutputFolder:
         with self._writing():
             if (stream, query) not in self._late:
                 folder = late_folder(self._staging.folder, stream)
-                self._late[stream, query] = _PartWriter(folder, late_parts(query), self._late_schemas[stream])
+                self._late[stream, query] = self._parts(folder, late_parts(query), self._late_schemas[stream])
             self._late[stream, query].append(table)
 
     def write_json(self, query: str, file: str, content: Mapping[str, Any]) -> None:
@@ -82,22 +85,25 @@ class OutputFolder:
             if kind is None:
                 self._staging.publish()
 
+    def _parts(self, folder: Path, prefix: str, schema: pa.Schema) -> _PartWriter:
+        return _PartWriter(folder, prefix, schema, self._format)
+
     def _writing(self) -> AbstractContextManager[None]:
         return writing(self.folder, "--output")
 
 
 class _PartWriter:
-    """Parquet files of bounded size in one folder; at least one, so that the schema can be read."""
+    """Files of bounded size in one folder; at least one, so that the schema can be read."""
 
-    def __init__(self, folder: Path, prefix: str, schema: pa.Schema) -> None:
-        self._folder, self._prefix, self._schema = folder, prefix, schema
+    def __init__(self, folder: Path, prefix: str, schema: pa.Schema, format: FileFormat) -> None:
+        self._folder, self._prefix, self._schema, self._format = folder, prefix, schema, format
         self._number, self._rows = 0, 0
         folder.mkdir(parents=True, exist_ok=True)
         self._writer = self._open()
 
-    def _open(self) -> pq.ParquetWriter:
-        path = self._folder / f"{self._prefix}{self._number:05d}.parquet"
-        return pq.ParquetWriter(path, self._schema, compression="zstd")
+    def _open(self) -> Writer:
+        path = self._folder / f"{self._prefix}{self._number:05d}{self._format.suffix}"
+        return self._format.writer(path, self._schema)
 
     def append(self, table: pa.Table) -> None:
         if self._rows >= _ROWS_PER_FILE:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from headgate.model.errors import DeclarationError
 from headgate.physical.program import Program
 from headgate.plan.catalog import Catalog, StreamDef
+from headgate.runtime.io import FileSource, RejectPolicy
+from headgate.runtime.io.declared import require_time
+from headgate.runtime.io.tables import read_table
 from headgate.runtime.local.engine import LocalRun, Stop
-from headgate.runtime.sources import FileSource, RejectPolicy
-from headgate.runtime.sources.tables import read_table
 
 
 def prepare(
@@ -49,11 +49,3 @@ def prepare(
             tables[table.name] = rows
     stop = Stop.DRAINED if drain else Stop.CERTAIN
     return LocalRun(program, streams, tables, stop, future_us), sources
-
-
-def require_time(stream: StreamDef) -> None:
-    if stream.time is None:
-        raise DeclarationError(
-            f"stream {stream.name} has no event time",
-            remedy=f"add TIMESTAMP BY column to CREATE STREAM {stream.name}",
-        )

@@ -9,9 +9,9 @@ import polars as pl
 
 from headgate.model.batch import BORN
 from headgate.plan.catalog import StreamDef
+from headgate.runtime.io.arrival import Arrival, without_future
 from headgate.runtime.lateness import LATE_BY
 from headgate.runtime.shard import Piece
-from headgate.runtime.sources.arrival import Arrival, without_future
 
 
 @dataclass

@@ -30,8 +30,9 @@ from headgate.model.time import DAY, SECOND
 from headgate.physical.program import CompiledQuery, Program
 from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import Window
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.local.engine import LocalRun, Stop, static_table
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.changes import static_table
+from headgate.runtime.local.engine import LocalRun, Stop
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.output import escaped_name
 from headgate.runtime.query import Metrics

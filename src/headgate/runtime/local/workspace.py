@@ -12,13 +12,13 @@ from headgate.model.batch import BORN, SIGN
 from headgate.model.errors import NameResolutionError
 from headgate.physical.program import Program
 from headgate.plan.catalog import Catalog, TableDef
+from headgate.runtime.data import Result, columns_of, frame_of, held
 from headgate.runtime.in_memory import in_memory_stream, in_memory_table
-from headgate.runtime.local.data import Result, columns_of, frame_of, held
-from headgate.runtime.local.engine import LocalRun, static_table
+from headgate.runtime.io import FileSource, RejectPolicy
+from headgate.runtime.io.changes import changes_of, dated, static_table
+from headgate.runtime.local.engine import LocalRun
 from headgate.runtime.local.start import prepare
 from headgate.runtime.output import arrow_schema, to_arrow
-from headgate.runtime.sources import FileSource, RejectPolicy
-from headgate.runtime.sources.changes import changes_of, dated
 
 
 class LocalWorkspace:

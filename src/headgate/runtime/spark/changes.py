@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headgate.runtime.sources.changes import ChangeStream
+from headgate.runtime.io.changes import ChangeStream
 from headgate.runtime.stage import Feed, Stage
 
 

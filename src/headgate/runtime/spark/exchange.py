@@ -11,7 +11,6 @@ its senders' clocks. What is meant for the sink (late rows, metrics) is passed o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,8 +29,6 @@ _ROWS_PER_REPLY = 1_000_000
 
 CLOCK = -2
 """The feed of a message that says how far its sender has answered (`high`), and since when there are rows (`low`)."""
-RELAY = -3
-"""The feed of a message that is passed on: `blob` is its contents, `late` its kind, name and number of rows."""
 
 
 @dataclass
@@ -109,20 +106,6 @@ def replies_of(stage: Stage, answer: Answer, query: int) -> Iterator[Reply]:
     for stream, frames in answer.late.items():
         late = pl.concat(frames)
         yield Reply("late", stream, late.height, encode(late), query)
-
-
-def relay(reply: Reply) -> Message:
-    """A reply as a message to the next stage, which passes it on."""
-    header = json.dumps([reply.kind, reply.name, reply.rows]).encode()
-    return Message(RELAY, 0, 0, None, None, reply.blob, header, query=reply.query)
-
-
-def relayed(message: Message) -> Reply:
-    """The reply that an earlier stage gave."""
-    assert message.late is not None
-    assert message.blob is not None
-    kind, name, rows = json.loads(message.late)
-    return Reply(kind, name, rows, message.blob, message.query)
 
 
 def _sent(

@@ -1,7 +1,7 @@
 """The output folder of a run on Spark on a disk that all machines reach: every micro-batch's rows once.
 
 ```
-DIR/<query>/part-00003-00001.parquet   rows of micro-batch 3, from one task
+DIR/<query>/part-00003-00001.parquet   rows of micro-batch 3, from one task, in any format of the registry
 DIR/_late/<stream>/part-<query>.…      late rows, numbered likewise
 ```
 
@@ -21,17 +21,27 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from headgate.runtime.output import as_declared, clear, late_folder, late_parts, output_places, safe_name
+from headgate.runtime.io.format import Writer
+from headgate.runtime.io.registry import file_format, is_file_format
+from headgate.runtime.output import (
+    as_declared,
+    clear,
+    late_folder,
+    late_parts,
+    output_places,
+    require_writable,
+    safe_name,
+)
 from headgate.runtime.ownership import is_bare
 from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.local_folder import LocalFolder
 from headgate.runtime.spark.messages import decode_table
-from headgate.runtime.spark.query_output import QueryOutput, prepare
+from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.rejects import REJECTS, RejectSink, TaskRejects, counted
 
-WRITTEN_DDL = "query int, kind string, name string, file string, rows long, metrics string"
+WRITTEN_DDL = "query int, kind string, name string, file string, rows long, content binary"
 _WRITTEN = pa.schema(
     [
         ("query", pa.int32()),
@@ -39,7 +49,7 @@ _WRITTEN = pa.schema(
         ("name", pa.string()),
         ("file", pa.string()),
         ("rows", pa.int64()),
-        ("metrics", pa.string()),
+        ("content", pa.binary()),
     ]
 )
 
@@ -54,14 +64,13 @@ class QueryFolder(QueryOutput):
         self.folder = root / query
         self.late = {each.name: late_folder(root, each.name) for each in self.stage.streams}
         self.staging = self.folder / ".staging"
+        assert is_file_format(self.format)
+        self.file_format = file_format(self.format)
+        require_writable(self.file_format, self.schemas)
 
     @property
     def files(self) -> LocalFolder:
         return LocalFolder(self.folder)
-
-    def prepare(self, *, overwrite: bool) -> None:
-        """Makes the folder, or finds the one of this run; raises if it is another's."""
-        prepare([self], overwrite=overwrite)
 
     def has_results(self) -> str | None:
         places = output_places(self.root, self.stage.graph.query)
@@ -72,33 +81,31 @@ class QueryFolder(QueryOutput):
         with self.writable():
             clear(self.root, self.stage.graph.query)
 
-    def take(self) -> None:
-        super().take()
+    def take(self, tables: Mapping[str, TaskRejects]) -> None:
+        super().take(tables)
         shutil.rmtree(self.staging, ignore_errors=True)
 
     def has_rows(self) -> bool:
         shutil.rmtree(self.staging, ignore_errors=True)
-        return any(self.folder.glob("part-*.parquet"))
+        return any(self.folder.glob(f"part-*{self.file_format.suffix}"))
 
     def write_nothing(self) -> None:
-        pq.write_table(self.schemas["rows"].empty_table(), self.folder / "part-00000-00000.parquet")
-
-    def write(self, answer: DataFrame, batch: int) -> None:
-        """Puts a micro-batch's answer in place, once, for a query that is alone in its job."""
-        write_batch([self], answer, batch)
+        place = self._part(self.folder / "part-00000", 0)
+        self.file_format.writer(place, self.schemas["rows"]).close()
 
     def stage_batch(self, batch: int) -> Staged:
         """Where tasks write a micro-batch of the query; raises if the folder is not this run's any more."""
         if not self.is_mine:
             raise self.foreign()
-        return Staged(str(self.staging / f"{batch:05d}-{uuid4().hex}"), self.schemas)
+        return Staged(str(self.staging / f"{batch:05d}-{uuid4().hex}"), self.schemas, self.format)
 
-    def put(self, written: list[Any], batch: int, staged: Staged) -> None:
+    def put(self, written: list[Any], batch: int, staged: Staged, rejected: Mapping[str, int]) -> None:
         """Puts what tasks have written of a micro-batch in place, unless that was done before."""
         if not self.is_done(batch):
             self._publish(written, batch)
             rows = sum(row.rows for row in written if row.kind == "rows")
-            self.note(batch, rows, [json.loads(row.metrics) for row in written if row.kind == "metrics"])
+            reports = [json.loads(row.content) for row in written if row.kind == "metrics"]
+            self.note(batch, rows, reports, rejected)
         shutil.rmtree(staged.folder, ignore_errors=True)
 
     def _publish(self, written: list[Any], batch: int) -> None:
@@ -107,10 +114,10 @@ class QueryFolder(QueryOutput):
         answer = self.folder / f"part-{batch:05d}"
         begins = {name: folder / f"{late}{batch:05d}" for name, folder in self.late.items()}
         for begin in (answer, *begins.values()):
-            if not _part(begin, 0).exists():
+            if not self._part(begin, 0).exists():
                 continue
             # The first goes last: while it is there, others may be.
-            for old in sorted(begin.parent.glob(f"{begin.name}-*.parquet"), reverse=True):
+            for old in sorted(begin.parent.glob(f"{begin.name}-*{self.file_format.suffix}"), reverse=True):
                 old.unlink()
         counts: dict[Path, int] = {}
         for row in sorted((each for each in written if each.file), key=lambda each: each.file):
@@ -118,11 +125,10 @@ class QueryFolder(QueryOutput):
             begin.parent.mkdir(parents=True, exist_ok=True)
             number = counts.get(begin, 0)
             counts[begin] = number + 1
-            Path(row.file).rename(_part(begin, number))
+            Path(row.file).rename(self._part(begin, number))
 
-
-def _part(begin: Path, number: int) -> Path:
-    return begin.with_name(f"{begin.name}-{number:05d}.parquet")
+    def _part(self, begin: Path, number: int) -> Path:
+        return begin.with_name(f"{begin.name}-{number:05d}{self.file_format.suffix}")
 
 
 @dataclass(frozen=True)
@@ -131,14 +137,21 @@ class Staged:
 
     folder: str
     schemas: Mapping[str, pa.Schema]
+    format: str = "parquet"
 
 
-def write_batch(folders: Sequence[QueryFolder], answer: DataFrame, batch: int) -> None:
+def write_batch(
+    folders: Sequence[QueryFolder], answer: DataFrame, batch: int, rejects: RejectSink | None = None
+) -> None:
     """Puts a micro-batch's answers of all queries of a job in their folders, once; their kernels run once."""
     staged = [each.stage_batch(batch) for each in folders]
     written = answer.mapInArrow(_writing(staged), WRITTEN_DDL).collect()
+    bad = [row for row in written if row.kind == REJECTS]
+    if rejects is not None and not all(folder.is_done(batch) for folder in folders):
+        rejects.put(batch, bad)
     for query, folder in enumerate(folders):
-        folder.put([row for row in written if row.query == query], batch, staged[query])
+        mine = [row for row in written if row.query == query and row.kind != REJECTS]
+        folder.put(mine, batch, staged[query], counted(bad))
 
 
 def _writing(staged: Sequence[Staged]) -> Any:
@@ -151,22 +164,24 @@ def _writing(staged: Sequence[Staged]) -> Any:
 def write_parts(staged: Sequence[Staged], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Writes the rows of a task's answers to files, one for each query and kind; says which, and metrics."""
     found: list[dict[str, Any]] = []
-    writers: dict[tuple[int, str], tuple[Path, pq.ParquetWriter]] = {}
+    writers: dict[tuple[int, str], tuple[Path, Writer]] = {}
     counts: dict[tuple[int, str], int] = {}
     for batch in batches:
         for row in batch.to_pylist():
             query, kind = row["query"], "rows" if row["kind"] == "rows" else f"late/{row['name']}"
             key = (query, kind)
             schemas = staged[query].schemas
-            if row["kind"] == "metrics":
-                metrics = row["blob"].decode()
-                found.append({"query": query, "kind": "metrics", "name": row["name"], "metrics": metrics})
+            if row["kind"] in ("metrics", REJECTS):
+                said = {name: row[name] for name in ("query", "kind", "name", "rows")}
+                found.append({**said, "content": row["blob"]})
             elif kind in schemas:
                 if key not in writers:
                     folder = Path(staged[query].folder)
                     folder.mkdir(parents=True, exist_ok=True)
-                    path = folder / f"{uuid4().hex}.parquet"
-                    writers[key] = (path, pq.ParquetWriter(path, schemas[kind], compression="zstd"))
+                    assert is_file_format(staged[query].format)
+                    format = file_format(staged[query].format)
+                    path = folder / f"{uuid4().hex}{format.suffix}"
+                    writers[key] = (path, format.writer(path, schemas[kind]))
                 if kind == "rows":
                     table = decode_table(row["blob"])
                 else:
@@ -177,5 +192,5 @@ def write_parts(staged: Sequence[Staged], batches: Iterator[pa.RecordBatch]) -> 
         writer.close()
         kind, _, name = key[1].partition("/")
         found.append({"query": key[0], "kind": kind, "name": name, "file": str(path), "rows": counts[key]})
-    rows = [{"file": None, "rows": 0, "metrics": None, **each} for each in found]
+    rows = [{"file": None, "content": None, **each} for each in found]
     yield pa.RecordBatch.from_pylist(rows, schema=_WRITTEN)

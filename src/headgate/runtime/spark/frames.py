@@ -11,8 +11,8 @@ from pyspark.sql.types import StructField
 from headgate.model.errors import InputError
 from headgate.model.schema import Column
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.local.data import plain_type
-from headgate.runtime.sources.conform import Reading, mismatch
+from headgate.runtime.data import plain_type
+from headgate.runtime.io.conform import Reading, mismatch
 
 
 def frame_columns(data: DataFrame, what: str) -> tuple[Column, ...]:

@@ -12,17 +12,17 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import HeadgateError, SetupError
+from headgate.runtime.io.address import Sink
 from headgate.runtime.lateness import require_few
-from headgate.runtime.local.files import RunSummary
-from headgate.runtime.sinks.address import Sink
+from headgate.runtime.output import RunSummary
 from headgate.runtime.spark import pipeline
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.delivery import delivery
 from headgate.runtime.spark.failures import SlowWorkerError, ignore_dead_jvm, translate_spark_errors
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.listener import SparkProgress
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.rejects import RejectSink
 from headgate.runtime.spark.sources.end_source import packed_end_when_due
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.file_source import packed_files
@@ -45,7 +45,7 @@ class JobRun:
     planner: FilePlanner | None
     """None if Spark's own source reads the files."""
     folders: Sequence[QueryOutput]
-    aside: Aside
+    rejects: RejectSink | None = None
     sinks: Sequence[Sink] | None = None
     staged: Staging | None = None
     progress: SparkProgress | None = None
@@ -116,7 +116,9 @@ class JobRun:
             for folder in self.folders:
                 folder.strip()
             self.staged.publish()
-        return RunSummary(metrics, self.aside.count())
+        # Queries count the bad rows of what they read, which are there once.
+        rejected = {name: rows for folder in self.folders for name, rows in folder.rejected.items()}
+        return RunSummary(metrics, sum(rejected.values()))
 
     def _goes_on(self, spark: SparkSession) -> bool:
         """Waits for the end; whether the job then goes on all the same.
@@ -151,7 +153,7 @@ class JobRun:
             self.planner,
             self.checkpoint,
             self.folders,
-            self.aside,
+            self.rejects,
             trigger,
             base=self.base,
             sinks=self.sinks,
@@ -170,7 +172,7 @@ def start_job(
     planner: FilePlanner | None,
     checkpoint: Path | str,
     folders: Sequence[QueryOutput],
-    aside: Aside,
+    rejects: RejectSink | None = None,
     trigger: Mapping[str, Any] | None = None,
     *,
     base: Path = Path(),
@@ -181,20 +183,21 @@ def start_job(
 
     Without a planner Spark's own source reads the files, and `ends` says that no more come.
     """
+    keeps = rejects is not None
     with start_settings(spark, job.places, checkpoint):
         labels = pipeline.labels_for(spark, job)
         if planner is None:
             packed = [packed_end_when_due(spark, job, labels, due=ends)]
         else:
-            packed = [packed_files(spark, planner, SplitReader.of(job, planner.streams, labels, aside))]
+            packed = [packed_files(spark, planner, SplitReader.of(job, planner.streams, labels, keeps=keeps))]
         packed += [
-            packed_stream(spark, job, each, base, labels, aside)
+            packed_stream(spark, job, each, base, labels, keeps=keeps)
             for each in job.streams
             if planner is None or not is_file(each)
         ]
         answer = pipeline.answers(job, packed, labels)
         writer = (
-            answer.writeStream.foreachBatch(delivery(folders, sinks))
+            answer.writeStream.foreachBatch(delivery(folders, sinks, rejects))
             .option("checkpointLocation", str(checkpoint))
             .queryName(job_name(job))
             .trigger(**(trigger or {"availableNow": True}))

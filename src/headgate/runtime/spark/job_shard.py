@@ -8,9 +8,9 @@ from itertools import chain
 from time import perf_counter
 
 from headgate.runtime.shard import ShardState
-from headgate.runtime.spark.exchange import RELAY, Decoded, Outcome, advance, relayed
+from headgate.runtime.spark.exchange import Decoded, Outcome, advance
 from headgate.runtime.spark.job import JobStage
-from headgate.runtime.spark.messages import Message
+from headgate.runtime.spark.messages import RELAY, Message, relayed
 
 
 @dataclass

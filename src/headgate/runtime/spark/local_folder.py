@@ -5,7 +5,24 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
+
+
+class Files(Protocol):
+    """A folder, of this machine or elsewhere."""
+
+    def __truediv__(self, name: str) -> Files: ...
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def write(self, name: str, content: bytes) -> None: ...
+
+    def names(self) -> list[str]: ...
+
+    def exists(self, name: str) -> bool: ...
+
+    def delete(self, name: str) -> None: ...
 
 
 @dataclass(frozen=True)

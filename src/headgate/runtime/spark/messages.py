@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ _NONE = -(1 << 63)
 
 END = -1
 """The feed of the message that says that no more rows will come on any stream."""
+RELAY = -3
+"""The feed of a message that is passed on: `blob` is its contents, `late` its kind, name and number of rows."""
 
 TO_SHARD = pa.schema(
     [
@@ -33,7 +36,7 @@ TO_SHARD_DDL = (
     "read long"
 )
 FROM_SHARD_DDL = "query int, kind string, name string, rows long, blob binary"
-"""kind: `rows` of the query's output, `late` rows of the stream `name`, or `metrics` as JSON."""
+"""kind: `rows` of the query's output, `late` rows or `rejects` of the stream `name`, or `metrics` as JSON."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,20 @@ class Reply:
     @property
     def blob(self) -> bytes:
         return self.content if isinstance(self.content, bytes) else encode_table(self.content)
+
+
+def relay(reply: Reply) -> Message:
+    """A reply as a message to the next stage, which passes it on."""
+    header = json.dumps([reply.kind, reply.name, reply.rows]).encode()
+    return Message(RELAY, 0, 0, None, None, reply.blob, header, query=reply.query)
+
+
+def relayed(message: Message) -> Reply:
+    """The reply that an earlier stage gave."""
+    assert message.late is not None
+    assert message.blob is not None
+    kind, name, rows = json.loads(message.late)
+    return Reply(kind, name, rows, message.blob, message.query)
 
 
 def encode_table(table: pa.Table) -> bytes:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from headgate.kernels.expressions import keep_rows, polars_type
 from headgate.model.batch import BORN
 from headgate.plan.catalog import StreamDef
+from headgate.runtime.data import frame_of
+from headgate.runtime.io.arrival import Arrival, without_future
 from headgate.runtime.lateness import LATE_BY
-from headgate.runtime.local.data import frame_of
-from headgate.runtime.sources.arrival import Arrival, without_future
 from headgate.runtime.spark.codec import encode
 from headgate.runtime.spark.job import JobFeed, JobStage
 from headgate.runtime.spark.messages import END, Message

@@ -146,7 +146,7 @@ def _each_row(frames: Iterator[Any]) -> Iterator[Any]:
 
 def _relays(replies: Iterator[Reply]) -> Iterator[Message]:
     """What is meant for a sink, on its way through the next stage."""
-    from headgate.runtime.spark.exchange import relay
+    from headgate.runtime.spark.messages import relay
 
     return map(relay, replies)
 

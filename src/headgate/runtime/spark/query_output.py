@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -27,31 +27,16 @@ from headgate.model.errors import InputError
 from headgate.runtime.growth import with_assumptions
 from headgate.runtime.output import arrow_schema
 from headgate.runtime.ownership import MARK
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import Claim
 from headgate.runtime.spark.listener import SparkProgress
+from headgate.runtime.spark.local_folder import Files
+from headgate.runtime.spark.rejects import RejectSink, TaskRejects
 from headgate.runtime.spark.shard_reports import summed
 from headgate.runtime.stage import Stage
 
 KEPT_NOTES = 100
 """Spark may repeat its last micro-batch, never one so long ago."""
 NOTES = ".batches"
-
-
-class Files(Protocol):
-    """A folder, of this machine or elsewhere."""
-
-    def __truediv__(self, name: str) -> Files: ...
-
-    def read(self, name: str) -> bytes | None: ...
-
-    def write(self, name: str, content: bytes) -> None: ...
-
-    def names(self) -> list[str]: ...
-
-    def exists(self, name: str) -> bool: ...
-
-    def delete(self, name: str) -> None: ...
 
 
 @dataclass
@@ -61,12 +46,15 @@ class QueryOutput(ABC):
     stage: Stage
     claim: Claim
     """The checkpoint and the run that the output belongs to."""
+    format: str = "parquet"
+    """Of the files with rows."""
     on_batch: Callable[[Mapping[str, Any]], None] = field(default=lambda metrics: None)
-    aside: Aside = field(default_factory=Aside)
     progress: SparkProgress | None = None
     """What Spark reports of the query, if anybody listens."""
     metrics_name: ClassVar[str] = "metrics.json"
     _last: dict[str, Any] | None = field(default=None, init=False, repr=False)
+    _rejected: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    """How many bad rows there are of each stream up to the last complete micro-batch, and of each table."""
 
     @property
     @abstractmethod
@@ -90,9 +78,15 @@ class QueryOutput(ABC):
         """Puts a file without rows in place, so that the folder has a readable schema."""
 
     def check(self, *, overwrite: bool) -> None:
-        """Raises if there are results or rejects that are not of this run; a new run may replace results."""
+        """Raises if there are results that are not of this run; a new run may replace them."""
         with self.writable():
-            found = None if self.is_mine else self.has_results()
+            mine = self.is_mine
+            written = self._last_note().get("format", self.format) if mine else self.format
+            if written != self.format:
+                raise InputError(
+                    f"{self.files} has results as {written}", remedy=f"go on with --output-format {written}"
+                )
+            found = None if mine else self.has_results()
             if found is not None and not self.claim.fresh:
                 raise self.foreign()
             if found is not None and not overwrite:
@@ -100,9 +94,8 @@ class QueryOutput(ABC):
                     f"{found} exists already",
                     remedy="choose another --output, or give --overwrite to replace it",
                 )
-        self.aside.check()
 
-    def take(self) -> None:
+    def take(self, tables: Mapping[str, TaskRejects]) -> None:
         """Makes the folder this run's; only after `clear`, and after the checkpoint is marked as used."""
         with self.writable():
             if self.files.read(MARK) is None:
@@ -112,7 +105,8 @@ class QueryOutput(ABC):
             self._last = None
             if self.progress is not None:
                 self.progress.go_on_from(self._spark_so_far())
-        self.aside.prepare()
+        mine = {name: refused for name, refused in tables.items() if name in self.stage.tables}
+        self._rejected |= {name: refused.rows + refused.files for name, refused in mine.items()}
 
     @property
     def is_mine(self) -> bool:
@@ -141,13 +135,20 @@ class QueryOutput(ABC):
         """Whether a micro-batch is complete."""
         return self._noted.exists(f"{batch:05d}.json")
 
-    def note(self, batch: int, rows: int, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Takes note that a micro-batch is complete, with what the shards have reported of it."""
-        metrics = self._with_progress(self._metrics(reports, batch))
-        self._noted.write(f"{batch:05d}.json", _json({"rows": rows, "metrics": metrics}))
+    def note(
+        self, batch: int, rows: int, reports: Sequence[Mapping[str, Any]], rejected: Mapping[str, int]
+    ) -> None:
+        """Takes note that a micro-batch is complete, with what shards report of it, and bad rows by stream."""
+        counts = dict(self.rejected)
+        for stream in self.stage.streams:
+            counts[stream.name] = counts.get(stream.name, 0) + rejected.get(stream.name, 0)
+        metrics = self._metrics(reports, batch) | {"rejected_rows": sum(counts.values())}
+        metrics = self._with_progress(metrics)
+        note = {"rows": rows, "format": self.format, "rejected": counts, "metrics": metrics}
+        self._noted.write(f"{batch:05d}.json", _json(note))
         self.files.write(self.metrics_name, _json(metrics))
         self._noted.delete(f"{batch - KEPT_NOTES:05d}.json")
-        self._last = metrics
+        self._last, self._rejected = metrics, counts
         self.on_batch(metrics)
 
     def finish(self) -> dict[str, Any]:
@@ -155,7 +156,7 @@ class QueryOutput(ABC):
         if not self.has_rows():
             self.write_nothing()
         so_far = self.last_metrics() or summed(self.stage, [])
-        metrics = self._with_progress({**so_far, "rejected_rows": self.aside.count()})
+        metrics = self._with_progress({**so_far, "rejected_rows": sum(self.rejected.values())})
         self.files.write(self.metrics_name, _json(metrics))
         return metrics
 
@@ -167,10 +168,21 @@ class QueryOutput(ABC):
     def last_metrics(self) -> dict[str, Any]:
         """The metrics after the last complete micro-batch."""
         if self._last is None:
-            notes = self._notes()
-            found = self._noted.read(f"{notes[-1]:05d}.json") if notes else None
-            self._last = {} if found is None else dict(json.loads(found)["metrics"])
+            note = self._last_note()
+            self._last = dict(note.get("metrics", {}))
+            self._rejected = {**note.get("rejected", {}), **self._rejected}
         return self._last
+
+    def _last_note(self) -> dict[str, Any]:
+        notes = self._notes()
+        found = self._noted.read(f"{notes[-1]:05d}.json") if notes else None
+        return {} if found is None else dict(json.loads(found))
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How many bad rows there are of each stream and table of the query."""
+        self.last_metrics()
+        return self._rejected
 
     @property
     def schemas(self) -> dict[str, pa.Schema]:
@@ -196,7 +208,7 @@ class QueryOutput(ABC):
         # Without a row for any shard nothing is reported; bad rows there may be all the same.
         found = summed(self.stage, reports, before) if reports or not before else before
         noted = with_assumptions(found, before, self.stage.graph)
-        return {**noted, "batches": batch + 1, "rejected_rows": self.aside.count()}
+        return {**noted, "batches": batch + 1}
 
     def _with_progress(self, metrics: dict[str, Any]) -> dict[str, Any]:
         return metrics if self.progress is None else {**metrics, "spark": self.progress.facts()}
@@ -211,16 +223,29 @@ class QueryOutput(ABC):
         return dict((shown if shown.get("batches") == last.get("batches") else last).get("spark", {}))
 
 
-def prepare(outputs: Sequence[QueryOutput], *, overwrite: bool) -> None:
-    """Makes the outputs of a job's queries ready, or finds those of this run; raises if one is another's."""
+def prepare(
+    outputs: Sequence[QueryOutput],
+    *,
+    overwrite: bool,
+    rejects: RejectSink | None = None,
+    tables: Mapping[str, TaskRejects] | None = None,
+) -> None:
+    """Makes the outputs of a job's queries ready, or finds those of this run; raises if one is another's.
+
+    `tables` are the bad rows of tables, which have been read.
+    """
     for each in outputs:
         each.check(overwrite=overwrite)
+    if rejects is not None:
+        rejects.check()
     for each in outputs:
         if not each.is_mine:
             each.clear()
     outputs[0].claim.keep()
     for each in outputs:
-        each.take()
+        each.take(tables or {})
+    if rejects is not None:
+        rejects.take(tables or {})
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

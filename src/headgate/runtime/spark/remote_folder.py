@@ -1,7 +1,7 @@
-"""The output of a run at an address that only Spark's file systems know (s3a, hdfs, abfss, viewfs).
+"""The output of a run as Spark's tasks write it, at any address and in any format of files that Spark knows.
 
 ```
-ADDRESS/<query>/batch=3/part-….parquet          rows of micro-batch 3, written by Spark's tasks
+ADDRESS/<query>/batch=3/part-….parquet          rows of micro-batch 3
 ADDRESS/_late/<stream>/query=<query>/batch=3/…  late rows, likewise
 ```
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,11 +24,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, when
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.runtime.output import LATE, as_declared, escaped_name, safe_name
+from headgate.runtime.io.options import IN_FULL
+from headgate.runtime.io.registry import file_format, is_file_format
+from headgate.runtime.output import (
+    LATE,
+    as_declared,
+    escaped_name,
+    late_batches,
+    require_writable,
+    safe_name,
+)
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.rejects import REJECTS, RejectSink, counted
 
 
 class RemoteFolder(QueryOutput):
@@ -41,6 +51,11 @@ class RemoteFolder(QueryOutput):
         super().__init__(*rest, **named)
         self.spark, self.root = spark, Folder(spark, address.rstrip("/"))
         self.query = safe_name(self.stage.graph.query)
+        self.options: Mapping[str, str] = IN_FULL
+        if is_file_format(self.format):
+            format = file_format(self.format)
+            self.options = format.spark_options
+            require_writable(format, self.schemas)
         self.late = {each.name: self.root / LATE / escaped_name(each.name) for each in self.stage.streams}
 
     @property
@@ -54,7 +69,7 @@ class RemoteFolder(QueryOutput):
 
     @property
     def _late_name(self) -> str:
-        return f"query={self.query}"
+        return late_batches(self.query)
 
     def clear(self) -> None:
         with self.writable():
@@ -64,13 +79,13 @@ class RemoteFolder(QueryOutput):
 
     def has_rows(self) -> bool:
         batches = (self.files / name for name in self.files.names() if name.startswith("batch="))
-        return any(name.endswith(".parquet") for each in batches for name in each.names())
+        return any(not name.startswith((".", "_")) for each in batches for name in each.names())
 
     def write_nothing(self) -> None:
         schema = from_arrow_schema(self.schemas["rows"])
         apart = self.spark.newSession()
         _write_instants_with_zone(apart)
-        apart.createDataFrame([], schema).write.mode("overwrite").parquet(_batch(self.files, 0))
+        self._write(apart.createDataFrame([], schema), self.files, 0)
 
     def put(self, kept: DataFrame, query: int, batch: int, rows: Counter[tuple[str, str]]) -> None:
         """Has Spark write a query's rows and late rows of a micro-batch, as many as there are of each kind."""
@@ -80,16 +95,21 @@ class RemoteFolder(QueryOutput):
             (folder / self._late_name).delete(f"batch={batch}")
         for (kind, name), count in rows.items():
             if kind == "rows" and count:
-                answer = pipeline.unpacked(self.stage, kept, query)
-                answer.write.mode("overwrite").parquet(_batch(self.files, batch))
+                self._write(pipeline.unpacked(self.stage, kept, query), self.files, batch)
             elif kind == "late" and count and name in self.late:
                 schema = self.schemas[f"late/{name}"]
                 mine = kept.where((col("query") == query) & (col("kind") == "late") & (col("name") == name))
                 late = mine.select("blob").mapInArrow(_late_rows(schema), from_arrow_schema(schema))
-                late.write.mode("overwrite").parquet(_batch(self.late[name] / self._late_name, batch))
+                self._write(late, self.late[name] / self._late_name, batch)
+
+    def _write(self, rows: DataFrame, folder: Folder, batch: int) -> None:
+        writer = rows.write.format(self.format).options(**self.options)
+        writer.mode("overwrite").save(f"{folder}/batch={batch}")
 
 
-def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int) -> None:
+def write_remote(
+    outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int, rejects: RejectSink | None = None
+) -> None:
     """Puts a micro-batch's answers of all queries of a job in place, once; their kernels run once."""
     for output in outputs:
         if not output.is_mine:
@@ -97,8 +117,11 @@ def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int)
     _write_instants_with_zone(answer.sparkSession)
     kept = answer.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        said = when(col("kind") == "metrics", col("blob")).alias("metrics")
+        said = when(col("kind").isin("metrics", REJECTS), col("blob")).alias("content")
         parts = kept.select("query", "kind", "name", "rows", said).collect()
+        bad = [row for row in parts if row.kind == REJECTS]
+        if rejects is not None and not all(output.is_done(batch) for output in outputs):
+            rejects.put(batch, bad)
         for query, output in enumerate(outputs):
             if output.is_done(batch):
                 continue
@@ -107,8 +130,8 @@ def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int)
             for row in mine:
                 rows[row.kind, row.name] += row.rows
             output.put(kept, query, batch, rows)
-            reports = [json.loads(bytes(row.metrics)) for row in mine if row.kind == "metrics"]
-            output.note(batch, sum(row.rows for row in mine if row.kind == "rows"), reports)
+            reports = [json.loads(bytes(row.content)) for row in mine if row.kind == "metrics"]
+            output.note(batch, rows["rows", output.stage.graph.query], reports, counted(bad))
     finally:
         kept.unpersist()
 
@@ -116,10 +139,6 @@ def write_remote(outputs: Sequence[RemoteFolder], answer: DataFrame, batch: int)
 def _write_instants_with_zone(session: SparkSession) -> None:
     """Has a session, which is a micro-batch's own, write instants as other readers know them: in UTC."""
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-
-
-def _batch(folder: Folder, batch: int) -> str:
-    return f"{folder}/batch={batch}"
 
 
 def _late_rows(schema: pa.Schema) -> Any:

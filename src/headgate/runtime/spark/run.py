@@ -5,39 +5,40 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
 
-import polars as pl
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import InputError, UnsupportedError
 from headgate.physical.program import Program
 from headgate.plan.catalog import StreamDef
+from headgate.runtime.io.address import Sink, sink_at
+from headgate.runtime.io.changes import change_stream
+from headgate.runtime.io.files import is_elsewhere, local_path
+from headgate.runtime.io.kafka_topic import KafkaTopic
+from headgate.runtime.io.registry import is_file_format
 from headgate.runtime.lateness import require_few
-from headgate.runtime.local.files import RunSummary
-from headgate.runtime.sinks.address import Sink, sink_at
-from headgate.runtime.sinks.kafka import KafkaTopic
-from headgate.runtime.sources.changes import change_stream
-from headgate.runtime.sources.files import is_elsewhere, local_path
-from headgate.runtime.spark.aside import Aside
-from headgate.runtime.spark.checkpoint import claim, held
+from headgate.runtime.output import RunSummary
+from headgate.runtime.spark.checkpoint import Claim, claim, held
 from headgate.runtime.spark.cluster import cores
 from headgate.runtime.spark.failures import translate_spark_errors
 from headgate.runtime.spark.filesystem import Folder
-from headgate.runtime.spark.first_stage import make_stage, read_tables
+from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.folder import QueryFolder
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_run import JobRun, job_name, log_folder
 from headgate.runtime.spark.listener import listening
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import prepare
+from headgate.runtime.spark.rejects import RejectSink
 from headgate.runtime.spark.remote_folder import RemoteFolder
+from headgate.runtime.spark.sources.connectors import require_files
 from headgate.runtime.spark.sources.file_planner import FilePlanner
 from headgate.runtime.spark.sources.streams import has_end, is_file
-from headgate.runtime.spark.sources.tables_elsewhere import table_elsewhere
+from headgate.runtime.spark.sources.tables import ReadTables
 from headgate.runtime.stage import Stage
 from headgate.runtime.staging import staging
 
@@ -59,10 +60,12 @@ class Place:
     checkpoint: Path | str | None = None
     overwrite: bool = False
     on_batch: BatchReport = _ignored
+    format: str = "parquet"
+    """Of the files with rows: one of the registry, or any format of files that Spark can write."""
     to: str | None = None
     """Where rows go instead of the folder, an address as `sink_at` reads it; metrics and late rows stay there."""
-    tables: Mapping[str, pl.DataFrame] | None = None
-    """Tables that do not change, if they were read already."""
+    tables: ReadTables = field(default_factory=ReadTables)
+    """Tables that do not change, as far as they were read already."""
 
 
 def run_to_folder(
@@ -121,29 +124,15 @@ def _job(
     """
     tasks = cores(spark)
     _require_checkpoint(spark, place)
-    if options.rejects is not None and is_elsewhere(options.rejects):
-        raise UnsupportedError(
-            f"bad rows cannot be written to {options.rejects}",
-            remedy="name a folder for --rejects that is on a disk of all machines",
-        )
+    if not is_file_format(place.format):
+        require_files(spark, place.format)
     planned = _is_planned(program, place)
     if not planned:
         # Spark's own source gives files no order among each other.
         options = replace(options, ordered=False)
-        if options.rejects is not None:
-            raise UnsupportedError(
-                "bad rows of files that Spark's file systems reach stop the run",
-                remedy="leave --rejects away, or keep files and checkpoint on a disk of all machines",
-            )
-    tables = read_tables(program, base, options) if place.tables is None else dict(place.tables)
-    tables |= {
-        table.name: table_elsewhere(spark, table)
-        for table in program.tables
-        if table.name not in tables and change_stream(table) is None
-    }
+    tables = place.tables.reading(program.tables, base, keeps=options.rejects is not None, spark=spark)
     stages = [
-        make_stage(query, options, shards=options.shards or tasks, tables=tables, base=base)
-        for query in program
+        make_stage(query, options, shards=options.shards or tasks, tables=tables.rows) for query in program
     ]
     drains = [_drains(stage, options, follows=follows, planned=planned) for stage in stages]
     job = JobStage.of(stages, drains)
@@ -166,11 +155,12 @@ def _job(
         kept = Folder(spark, str(checkpoint))
         claimed = claim(kept, stages)
         progress = listener.of(job_name(job))
-        asides = [Aside(options.rejects, _inputs(stage), claimed.run) for stage in stages]
-        folders = [
-            _output(spark, output, stage, claimed, on_batch, aside, progress)
-            for stage, aside in zip(stages, asides, strict=True)
-        ]
+        how = (claimed, place.format, on_batch, progress)
+        folders = [_output(spark, output, stage, *how) for stage in stages]
+        rejects = None
+        if options.rejects is not None:
+            inputs = [name for stage in stages for name in stage.inputs]
+            rejects = RejectSink.at(spark, options.rejects, inputs, claimed.run)
         sinks = None
         if place.to is not None:
             sinks = [_sink(place.to, stage.graph.query, kept) for stage in stages]
@@ -184,10 +174,18 @@ def _job(
                 tasks,
                 at_once=not all(stage.streams for stage in stages),
             )
-        prepare(folders, overwrite=place.overwrite)
-        whole = Aside(options.rejects, frozenset[str]().union(*map(_inputs, stages)), claimed.run)
+        prepare(folders, overwrite=place.overwrite, rejects=rejects, tables=tables.rejects)
         yield JobRun(
-            job, base, checkpoint, planner, folders, whole, sinks, staged, progress, max_late=options.max_late
+            job,
+            base,
+            checkpoint,
+            planner,
+            folders,
+            rejects,
+            sinks,
+            staged,
+            progress,
+            max_late=options.max_late,
         )
 
 
@@ -227,11 +225,15 @@ def _is_planned(program: Program, place: Place) -> bool:
     return not any(map(is_elsewhere, [*paths, str(place.checkpoint or "")]))
 
 
-def _output(spark: SparkSession, output: Path | str, stage: Stage, *rest: Any) -> QueryFolder | RemoteFolder:
-    """Where a query's output goes."""
-    if is_elsewhere(str(output)):
-        return RemoteFolder(spark, str(output), stage, *rest)
-    return QueryFolder(Path(output), stage, *rest)
+def _output(
+    spark: SparkSession, output: Path | str, stage: Stage, claim: Claim, format: str, *rest: Any
+) -> QueryFolder | RemoteFolder:
+    """Where a query's output goes: Spark writes what only it can."""
+    far = is_elsewhere(str(output))
+    if is_file_format(format) and not far:
+        return QueryFolder(Path(output), stage, claim, format, *rest)
+    address = str(output) if far else Path(output).absolute().as_uri()
+    return RemoteFolder(spark, address, stage, claim, format, *rest)
 
 
 def _drains(stage: Stage, options: SparkOptions, *, follows: bool, planned: bool) -> bool:
@@ -242,11 +244,6 @@ def _drains(stage: Stage, options: SparkOptions, *, follows: bool, planned: bool
     if follows:
         return False
     return all(map(is_file, stage.streams)) if options.drain is None else options.drain
-
-
-def _inputs(stage: Stage) -> frozenset[str]:
-    """The streams and tables of a query."""
-    return frozenset([*(each.name for each in stage.streams), *stage.tables])
 
 
 def _sink(address: str, query: str, checkpoint: Folder) -> Sink:

@@ -14,11 +14,11 @@ from headgate.physical.program import CompiledQuery
 from headgate.plan.catalog import Catalog, TableDef
 from headgate.plan.nodes import StreamScan
 from headgate.runtime.in_memory import in_memory_stream
-from headgate.runtime.sinks.kafka import KafkaTopic
-from headgate.runtime.sources.changes import ChangeStream, changes_of
+from headgate.runtime.io.changes import ChangeStream, changes_of
+from headgate.runtime.io.kafka_topic import KafkaTopic
 from headgate.runtime.spark import pipeline
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.checkpoint import claim, require_free
+from headgate.runtime.spark.delivery import delivery, rows_delivery
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.folder import QueryFolder
@@ -26,8 +26,11 @@ from headgate.runtime.spark.frames import frame_columns, require_columns
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.job_run import started
 from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.query_output import prepare
+from headgate.runtime.spark.rejects import RejectSink
 from headgate.runtime.spark.sources.end import packed_end
 from headgate.runtime.spark.sources.streams import packed_stream
+from headgate.runtime.spark.sources.tables import ReadTables
 from headgate.runtime.spark.start_settings import start_settings
 from headgate.runtime.spark.workers import prepare_workers
 from headgate.runtime.stage import Stage
@@ -85,10 +88,9 @@ class SparkWorkspace:
         pipeline.prepare_session(self.spark)
         chosen = SparkOptions(**{"ordered": False, **options})
         shards = chosen.shards or int(self.spark.conf.get("spark.sql.shuffle.partitions"))
-        stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=True)
-        return pipeline.rows(
-            JobStage.of([stage]), *self._packed(stage, base, _aside(stage, chosen), finite=finite)
-        )
+        _require_no_rejects(chosen, "a DataFrame")
+        stage, _ = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=True)
+        return pipeline.rows(JobStage.of([stage]), *self._packed(stage, base, chosen, finite=finite))
 
     def start(
         self,
@@ -110,7 +112,9 @@ class SparkWorkspace:
         shards = chosen.shards or int(self.spark.sparkContext.defaultParallelism)
         # A folder gets late rows too, and whole ones.
         narrow = not isinstance(sink, Path)
-        stage = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
+        if isinstance(sink, str):
+            _require_no_rejects(chosen, f"the sink {sink}")
+        stage, read = self._stage(query, chosen, shards=shards, tables=tables, base=base, narrow=narrow)
         if sink == "kafka":
             sink, sink_options = KafkaTopic.of(sink_options or {}), None
         kept = None if checkpoint is None else Folder(self.spark, str(checkpoint))
@@ -120,18 +124,26 @@ class SparkWorkspace:
             require_free(kept)
         claimed = claim(kept, [stage])
         job = JobStage.of([stage])
-        aside = _aside(stage, chosen, claimed.run)
+        rejects = None
+        if chosen.rejects is not None:
+            rejects = RejectSink.at(self.spark, chosen.rejects, stage.inputs, claimed.run)
         with start_settings(self.spark, stage.most_shards, checkpoint):
-            packed = self._packed(stage, base, aside, finite=finite)
+            packed = self._packed(stage, base, chosen, finite=finite)
             match sink:
                 case Path():
-                    folder = QueryFolder(sink, stage, claimed, aside=aside)
-                    folder.prepare(overwrite=False)
-                    writer = pipeline.answers(job, *packed).writeStream.foreachBatch(folder.write)
-                case _:
-                    aside.check()
+                    folder = QueryFolder(sink, stage, claimed)
+                    prepare([folder], overwrite=False, rejects=rejects, tables=read.rejects)
+                    delivered = delivery([folder], rejects=rejects)
+                    writer = pipeline.answers(job, *packed).writeStream.foreachBatch(delivered)
+                case _ if rejects is not None:
+                    assert not isinstance(sink, str)
+                    rejects.check()
                     claimed.keep()
-                    aside.prepare()
+                    rejects.take(read.rejects)
+                    delivered = rows_delivery(stage, sink, rejects)
+                    writer = pipeline.answers(job, *packed).writeStream.foreachBatch(delivered)
+                case _:
+                    claimed.keep()
                     rows = pipeline.rows(job, *packed).writeStream
                     writer = rows.format(sink) if isinstance(sink, str) else rows.foreachBatch(sink)
             writer = writer.queryName(stage.graph.query).options(**(sink_options or {}))
@@ -141,11 +153,23 @@ class SparkWorkspace:
                 writer = writer.trigger(**trigger)
             return started(writer, checkpoint)
 
-    def _stage(self, query: CompiledQuery, options: SparkOptions, **how: Any) -> Stage:
-        return make_stage(query, options, changes=self.changes, **how)
+    def _stage(
+        self,
+        query: CompiledQuery,
+        options: SparkOptions,
+        *,
+        tables: Mapping[str, pl.DataFrame],
+        base: Path,
+        **how: Any,
+    ) -> tuple[Stage, ReadTables]:
+        """A query's first stage, and the tables that were read for it."""
+        wanted = [table for table in query.tables if table.name not in self.changes]
+        keeps = options.rejects is not None
+        read = ReadTables.given(tables).reading(wanted, base, keeps=keeps, spark=self.spark)
+        return make_stage(query, options, changes=self.changes, tables=read.rows, **how), read
 
     def _packed(
-        self, stage: Stage, base: Path, aside: Aside, *, finite: bool
+        self, stage: Stage, base: Path, options: SparkOptions, *, finite: bool
     ) -> tuple[list[DataFrame], tuple[int, ...]]:
         """The streams of a stage, packed, with their end if they are finite, and the labels of its shards."""
         job = JobStage.of([stage])
@@ -161,7 +185,7 @@ class SparkWorkspace:
         packed = [
             pipeline.packed_frame(job, stream.name, self.frames[stream.name], labels)
             if stream.name in self.frames
-            else packed_stream(self.spark, job, stream, base, labels, aside)
+            else packed_stream(self.spark, job, stream, base, labels, keeps=options.rejects is not None)
             for stream in {scan.name: scan for scan in scans}.values()
         ]
         if finite:
@@ -169,9 +193,13 @@ class SparkWorkspace:
         return packed, labels
 
 
-def _aside(stage: Stage, options: SparkOptions, run: str | None = None) -> Aside:
-    names = frozenset([*(each.name for each in stage.streams), *stage.tables])
-    return Aside(options.rejects, names, run)
+def _require_no_rejects(options: SparkOptions, where: str) -> None:
+    """Raises UnsupportedError if bad rows are to be kept where only rows can go."""
+    if options.rejects is not None:
+        raise UnsupportedError(
+            f"bad rows cannot be kept beside {where}",
+            remedy="start the query into a folder or a function, or leave rejects out",
+        )
 
 
 def _require_one_go(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -15,9 +15,8 @@ from pyspark.sql import functions as f
 
 from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.workload import WINDOW_SECONDS, Workload, batch_rows
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark import pipeline
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import open_spark
 from headgate.runtime.spark.failures import close
 from headgate.runtime.spark.first_stage import make_stage
@@ -99,7 +98,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     session.sql(workload.statements)
     (query,) = session.compile(["answer"])
     cores = int(spark.sparkContext.defaultParallelism)
-    stage = make_stage(query, SparkOptions(), shards=cores, tables={}, base=folder, narrow=True)
+    stage = make_stage(query, SparkOptions(), shards=cores, tables={}, narrow=True)
     planner = FilePlanner(log_folder(checkpoint), stage.streams, folder, 1, cores, discovers=False)
     files = [sorted((folder / stream.name).iterdir()) for stream in stage.streams]
     names = [stream.name for stream in stage.streams]
@@ -113,7 +112,7 @@ def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint:
     job = JobStage.of([stage])
     with start_settings(spark, job.places):
         labels = pipeline.labels_for(spark, job)
-        packed = packed_files(spark, planner, SplitReader.of(job, stage.streams, labels, Aside()))
+        packed = packed_files(spark, planner, SplitReader.of(job, stage.streams, labels))
         return pipeline.rows(job, [packed], labels)
 
 

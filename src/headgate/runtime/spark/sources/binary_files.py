@@ -9,7 +9,6 @@ and line.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,11 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.model.errors import HeadgateError
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import is_elsewhere, local_path
-from headgate.runtime.sources.options import PACING, read_options
-from headgate.runtime.sources.source import FileSource, Slice
-from headgate.runtime.spark.aside import Aside, Gathered, publish
+from headgate.runtime.io.files import is_elsewhere, local_path
+from headgate.runtime.io.options import PACING
+from headgate.runtime.io.registry import declared_files
+from headgate.runtime.io.source import FileSource, Slice
 from headgate.runtime.spark.pack import NOW
+from headgate.runtime.spark.rejects import TaskRejects
 
 READ_ROWS = 250_000
 _SCHEMA = "path string, modificationTime timestamp, length long, content binary"
@@ -37,7 +37,7 @@ def file_contents(spark: SparkSession, stream: StreamDef, base: Path) -> DataFra
     pacing = {name: given[name.casefold()] for name in PACING if name.casefold() in given}
     reader = spark.readStream.format("binaryFile").schema(_SCHEMA)
     reader = reader.options(recursiveFileLookup="true", **pacing)
-    return reader.load(_address(read_options(stream).path, base)).select("path", "content")
+    return reader.load(_address(declared_files(stream).path, base)).select("path", "content")
 
 
 def _address(path: str, base: Path) -> str:
@@ -48,30 +48,28 @@ def _address(path: str, base: Path) -> str:
 
 
 def rows_of_files(
-    stream: StreamDef, batches: Iterator[pa.RecordBatch], aside: Aside
+    stream: StreamDef, batches: Iterator[pa.RecordBatch], refused: TaskRejects
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a task's files, as they are declared, with the column `NOW` if the files have it."""
     for batch in batches:
         for place in range(batch.num_rows):
             clock = {} if NOW not in batch.schema.names else {NOW: batch.column(NOW)[place]}
             path, content = (batch.column(name)[place] for name in ("path", "content"))
-            yield from _rows(stream, unquote(path.as_py()), content.as_buffer(), aside, clock)
+            yield from _rows(stream, unquote(path.as_py()), content.as_buffer(), refused, clock)
 
 
 def _rows(
-    stream: StreamDef, address: str, content: pa.Buffer, aside: Aside, clock: dict[str, Any]
+    stream: StreamDef, address: str, content: pa.Buffer, refused: TaskRejects, clock: dict[str, Any]
 ) -> Iterator[pa.RecordBatch]:
-    refused = aside.state(stream.name)
-    if isinstance(refused, Gathered):
-        refused.origin = address
     with TemporaryDirectory(prefix="headgate-") as name:
         file = Path(name) / address.rpartition("/")[2]
+        refused.renamed = (str(file), address)
         file.write_bytes(content)
         source = FileSource(
             stream,
             file.parent,
             rows_per_chunk=READ_ROWS,
-            on_bad_row=aside.policy,
+            on_bad_row=refused.policy,
             only=Slice(file),
             rejects=refused,
         )
@@ -84,6 +82,5 @@ def _rows(
                 yield from table.to_batches()
         except HeadgateError as error:
             # People know the file by its address.
-            error.cause = error.cause.replace(str(file), address)
+            error.cause = error.cause.replace(*refused.renamed)
             raise
-    publish(refused, sha256(address.encode()).hexdigest()[:16])

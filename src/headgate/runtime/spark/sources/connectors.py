@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from headgate.model.errors import SetupError
+from headgate.model.errors import SetupError, UnsupportedError
 from headgate.plan.catalog import StreamDef
 
 PACKAGES = "spark.jars.packages"
@@ -14,9 +15,8 @@ _SCALA = "2.13"
 
 def connector(format: str, version: str | None = None) -> str | None:
     """The Maven coordinates of what a format needs, in the installed Spark's version; None if it needs nothing."""
-    if format == "kafka":
-        return f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{version or _spark_version()}"
-    return None
+    name = {"kafka": "spark-sql-kafka-0-10", "avro": "spark-avro"}.get(format)
+    return None if name is None else f"org.apache.spark:{name}_{_SCALA}:{version or _spark_version()}"
 
 
 def packages_for(streams: Iterable[StreamDef], sinks: Iterable[str] = ()) -> dict[str, str]:
@@ -39,12 +39,31 @@ def missing(format: str) -> SetupError:
     if package is None:
         return SetupError(
             f"Spark has no format {format}",
-            remedy="check the name after USING, or add its connector to Spark",
+            remedy="check its name, or add its connector to Spark",
         )
     return SetupError(
         f"Spark has no connector for {format} here",
         remedy=f"start Spark with {PACKAGES}={package}",
     )
+
+
+def require_files(spark: Any, format: str) -> None:
+    """Raises unless Spark knows a format, and writes it as files of a folder."""
+    datasources = spark._jvm.org.apache.spark.sql.execution.datasources
+    try:
+        found = datasources.DataSource.lookupDataSource(format, spark._jsparkSession.sessionState().conf())
+    except Exception as error:
+        if is_missing(str(error)):
+            raise missing(format) from error
+        raise
+    name = spark._jvm.java.lang.Class.forName
+    kinds = ("FileFormat", "v2.FileDataSourceV2")
+    package = "org.apache.spark.sql.execution.datasources"
+    if not any(name(f"{package}.{kind}").isAssignableFrom(found) for kind in kinds):
+        raise UnsupportedError(
+            f"Spark does not write {format} as files, and a micro-batch that comes again could not replace its rows",
+            remedy="write another --output-format; from Python, to_df() gives all of Spark's writeStream",
+        )
 
 
 def is_missing(text: str) -> bool:

@@ -33,8 +33,8 @@ from typing import Any
 
 from headgate.model.errors import SetupError
 from headgate.runtime.disk import disk_full, is_full
-from headgate.runtime.sources.bytestream import Span
-from headgate.runtime.sources.source import Slice
+from headgate.runtime.io.format import Span
+from headgate.runtime.io.source import Slice
 from headgate.runtime.spark.sources.splits import FileSplit, tasks_of
 
 _NAME = "log.jsonl"
@@ -355,8 +355,6 @@ def _batch_json(batch: FileBatch) -> dict[str, Any]:
 
 def _slice_json(part: Slice) -> dict[str, Any]:
     found: dict[str, Any] = {"file": str(part.file.absolute())}
-    if part.groups is not None:
-        found["groups"] = list(part.groups)
     if part.span is not None:
         found["span"] = [part.span.start, part.span.end]
     return found
@@ -371,9 +369,5 @@ def _batch_from(found: Mapping[str, Any]) -> FileBatch:
 
 
 def _slice_from(found: Mapping[str, Any]) -> Slice:
-    groups, span = found.get("groups"), found.get("span")
-    return Slice(
-        Path(found["file"]),
-        None if groups is None else (groups[0], groups[1]),
-        None if span is None else Span(span[0], span[1]),
-    )
+    span = found.get("span")
+    return Slice(Path(found["file"]), None if span is None else Span(*span))

@@ -26,14 +26,13 @@ from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.model.types import STRING
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sinks.kafka import SERVERS
-from headgate.runtime.sources.conform import conformed
-from headgate.runtime.sources.documents import Documents
-from headgate.runtime.sources.fitting import unfit_reason
-from headgate.runtime.sources.kafka_options import KafkaOptions, type_of
-from headgate.runtime.sources.literals import TextForms
-from headgate.runtime.sources.rejects import BadRow, RejectState
-from headgate.runtime.spark.aside import Aside, publish
+from headgate.runtime.io.conform import conformed
+from headgate.runtime.io.documents import Documents
+from headgate.runtime.io.fitting import unfit_reason
+from headgate.runtime.io.kafka_options import KafkaOptions, type_of
+from headgate.runtime.io.kafka_topic import SERVERS
+from headgate.runtime.io.literals import TextForms
+from headgate.runtime.io.rejects import BadRow, RejectState
 from headgate.runtime.spark.pack import NOW
 
 _FORMS = TextForms(base64=True)
@@ -118,23 +117,14 @@ class Decoder:
 
     stream: StreamDef
     options: KafkaOptions
-    aside: Aside
 
-    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(self, batches: Iterator[pa.RecordBatch], refused: RejectState) -> Iterator[pa.RecordBatch]:
         """The rows of a task's messages, with the column `NOW` if the messages have it."""
-        refused = self.aside.state(self.stream.name)
-        place = None
         for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            if place is None:
-                first = {name: batch.column(name)[0].as_py() for name in ("topic", "partition", "offset")}
-                place = "{topic}-{partition}-{offset:012d}".format(**first)
-            rows = self._decoded(batch, refused)
-            if rows.height:
-                yield from rows.to_arrow().to_batches()
-        if place is not None:
-            publish(refused, place)
+            if batch.num_rows:
+                rows = self._decoded(batch, refused)
+                if rows.height:
+                    yield from rows.to_arrow().to_batches()
 
     def _decoded(self, batch: pa.RecordBatch, refused: RejectState) -> pl.DataFrame:
         """The rows of a batch in the declared order; bad messages are refused."""
@@ -142,7 +132,7 @@ class Decoder:
         columns = tuple(each for each in self.stream.columns if each.name not in aside)
         inner = replace(self.stream, columns=columns)
         read = Documents(inner, _FORMS, self.options.complete).read(
-            batch.column("value").cast(pa.binary()), stops=self.aside.folder is None
+            batch.column("value").cast(pa.binary()), stops=refused.policy.stops
         )
         bad = [*read.bad]
         chosen = batch.take(pa.array(read.places))

@@ -9,11 +9,11 @@ import polars as pl
 import pyarrow as pa
 
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.source import FileSource
-from headgate.runtime.spark.aside import Aside, publish
+from headgate.runtime.io.source import FileSource
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import Message, to_shards
 from headgate.runtime.spark.pack import NOW, Packer, pack_end
+from headgate.runtime.spark.rejects import TaskRejects, with_rejects
 from headgate.runtime.spark.sources.file_log import TaskSplits
 
 READ_ROWS = 250_000
@@ -26,14 +26,15 @@ class SplitReader:
     job: JobStage
     streams: tuple[StreamDef, ...]
     labels: tuple[int, ...]
-    aside: Aside
+    keeps: bool = False
+    """Whether bad rows are kept; otherwise the first of them stops the run."""
 
     @staticmethod
     def of(
-        job: JobStage, streams: tuple[StreamDef, ...], labels: tuple[int, ...], aside: Aside
+        job: JobStage, streams: tuple[StreamDef, ...], labels: tuple[int, ...], *, keeps: bool = False
     ) -> SplitReader:
         """One that can be sent to tasks, without what only shards need."""
-        return SplitReader(job.for_packing(), streams, labels, aside)
+        return SplitReader(job.for_packing(), streams, labels, keeps)
 
     def read(self, task: TaskSplits, now: int) -> Iterator[pa.RecordBatch]:
         """The packed rows of a task's splits; `now` is when these were found."""
@@ -55,24 +56,25 @@ class SplitReader:
         declared = next(each for each in self.streams if each.name == task.stream)
         packer = Packer.of(self.job, task.stream)
         clock = [_instant(now)] if packer.looks_ahead else []
-        yield from packer.messages(self._rows(declared, task, clock), task.order)
+        refused = TaskRejects.of(task.stream, keeps=self.keeps)
+        rows = _rows(declared, task, clock, refused)
+        yield from with_rejects(packer.messages(rows, task.order), refused, self.job)
 
-    def _rows(
-        self, stream: StreamDef, task: TaskSplits, clock: Sequence[pl.Expr]
-    ) -> Iterator[pa.RecordBatch]:
-        for number, part in enumerate(task.slices):
-            refused = self.aside.state(stream.name)
-            source = FileSource(
-                stream,
-                part.file.parent,
-                rows_per_chunk=READ_ROWS,
-                on_bad_row=self.aside.policy,
-                only=part,
-                rejects=refused,
-            )
-            for chunk in source.chunks():
-                yield from chunk.with_columns(*clock).to_arrow().to_batches()
-            publish(refused, f"{task.order:08d}-{number:03d}")
+
+def _rows(
+    stream: StreamDef, task: TaskSplits, clock: Sequence[pl.Expr], refused: TaskRejects
+) -> Iterator[pa.RecordBatch]:
+    for part in task.slices:
+        source = FileSource(
+            stream,
+            part.file.parent,
+            rows_per_chunk=READ_ROWS,
+            on_bad_row=refused.policy,
+            only=part,
+            rejects=refused,
+        )
+        for chunk in source.chunks():
+            yield from chunk.with_columns(*clock).to_arrow().to_batches()
 
 
 def _instant(now: int) -> pl.Expr:

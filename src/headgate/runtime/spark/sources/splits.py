@@ -1,6 +1,6 @@
 """File splits: what there is to read of streams, cut into parts, micro-batches and tasks.
 
-A split is a file, some row groups of a Parquet file, or a span of a text file. In a micro-batch all streams advance
+A split is a file, or a span of one where its format allows that. In a micro-batch all streams advance
 by the same share of their rows, and its tasks read consecutive splits of one stream.
 """
 
@@ -10,19 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import find_files
-from headgate.runtime.sources.options import read_options
-from headgate.runtime.sources.source import Slice
-from headgate.runtime.sources.spans import row_bytes, text_spans
+from headgate.runtime.io.files import find_files
+from headgate.runtime.io.format import Span
+from headgate.runtime.io.registry import declared_files
+from headgate.runtime.io.source import Slice
 
-_PARTS = 4
-"""Into how many parts a micro-batch's worth of one file is cut, so that tasks can share it."""
-_LEAST_BYTES = 1 << 16
-"""A part of a text file is no smaller."""
 _USUAL_ROW = 64
 
 
@@ -47,63 +40,16 @@ def splits_of(
 
     `moving`: files come and go meanwhile.
     """
-    options = read_options(stream)
+    declared = declared_files(stream)
     found: list[FileSplit] = []
-    for file in find_files(options.path, base, moving=moving):
+    for file in find_files(declared.path, base, moving=moving):
         whole = file.absolute()
         if str(whole) in known or (moving and not file.exists()):
             continue
-        if options.format == "parquet":
-            parts = _row_groups(stream.name, whole, batch_rows)
-        else:
-            parts = _spans(stream, whole, batch_rows)
-        # The reader says what is wrong with a file, if anything is.
-        found += parts or [FileSplit(stream.name, Slice(whole), max(1.0, _size(whole) / _USUAL_ROW))]
+        spans: Sequence[tuple[Span | None, float]] = declared.reader.spans(whole, batch_rows)
+        spans = spans or [(None, _size(whole) / _USUAL_ROW)]
+        found += [FileSplit(stream.name, Slice(whole, span), max(1.0, rows)) for span, rows in spans]
     return found
-
-
-def _row_groups(stream: str, file: Path, batch_rows: int) -> list[FileSplit]:
-    found: list[FileSplit] = []
-    groups = _rows_of_groups(file)
-    start, rows = 0, 0
-    for index, count in enumerate(groups):
-        rows += count
-        if rows >= batch_rows / _PARTS or index == len(groups) - 1:
-            found.append(FileSplit(stream, Slice(file, (start, index + 1)), max(1.0, rows)))
-            start, rows = index + 1, 0
-    return found
-
-
-def _rows_of_groups(file: Path) -> list[int]:
-    try:
-        with pq.ParquetFile(file) as opened:
-            metadata = opened.metadata
-            return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
-    except (OSError, pa.ArrowException):
-        return []
-
-
-def _spans(stream: StreamDef, file: Path, batch_rows: int) -> list[FileSplit]:
-    """The parts of a text file that is larger than a micro-batch."""
-    size = _size(file)
-    if size < 2 * _LEAST_BYTES:
-        return []
-    try:
-        width = row_bytes(file)
-    except OSError:
-        return []
-    if size / width <= batch_rows:
-        return []
-    each = max(_LEAST_BYTES, int(batch_rows / _PARTS * width))
-    spans = text_spans(file, read_options(stream), stream.columns, each)
-    return [
-        FileSplit(
-            stream.name,
-            Slice(file, span=span),
-            max(1.0, ((size if span.end is None else span.end) - span.start) / width),
-        )
-        for span in spans
-    ]
 
 
 def _size(file: Path) -> int:

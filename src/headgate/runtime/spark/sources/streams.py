@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,22 @@ from pyspark.sql.functions import current_timestamp
 
 from headgate.model.errors import DeclarationError, InputError, SetupError
 from headgate.plan.catalog import StreamDef
-from headgate.runtime.sources.files import find_files, is_elsewhere
-from headgate.runtime.sources.kafka_options import read_kafka_options
-from headgate.runtime.sources.options import FILE_FORMATS, read_options
+from headgate.runtime.io.files import find_files, is_elsewhere
+from headgate.runtime.io.kafka_options import read_kafka_options
+from headgate.runtime.io.registry import FILE_FORMATS, declared_files
 from headgate.runtime.spark import pipeline
-from headgate.runtime.spark.aside import Aside
 from headgate.runtime.spark.cluster import first_line
 from headgate.runtime.spark.frames import require_columns
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.messages import TO_SHARD_DDL, to_shards
 from headgate.runtime.spark.pack import NOW, Packer
+from headgate.runtime.spark.rejects import TaskRejects, with_rejects
 from headgate.runtime.spark.sources import connectors
 from headgate.runtime.spark.sources.binary_files import file_contents, rows_of_files
 from headgate.runtime.spark.sources.kafka import Decoder, kafka_frame, require_topics
+
+Reading = Callable[[Iterator[pa.RecordBatch], TaskRejects], Iterator[pa.RecordBatch]]
+"""What makes declared rows of what Spark has read, and refuses those that are none."""
 
 
 def is_file(stream: StreamDef) -> bool:
@@ -39,18 +43,18 @@ def has_end(stream: StreamDef) -> bool:
 
 
 def packed_stream(
-    spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
+    spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], *, keeps: bool
 ) -> DataFrame:
-    """A declared stream from Spark's source of its format, packed."""
+    """A declared stream from Spark's source of its format, packed; bad rows are kept, or stop the run."""
     if stream.source is not None and stream.source.format == "kafka":
-        return _packed_kafka(spark, job, stream, labels, aside)
+        return _packed_kafka(spark, job, stream, labels, keeps=keeps)
     if is_file(stream):
-        return _packed_files(spark, job, stream, base, labels, aside)
+        return _packed_files(spark, job, stream, base, labels, keeps=keeps)
     return pipeline.packed_frame(job, stream.name, native(spark, stream), labels)
 
 
 def _packed_kafka(
-    spark: SparkSession, job: JobStage, stream: StreamDef, labels: tuple[int, ...], aside: Aside
+    spark: SparkSession, job: JobStage, stream: StreamDef, labels: tuple[int, ...], *, keeps: bool
 ) -> DataFrame:
     options = read_kafka_options(stream)
     with _known("kafka"):
@@ -60,14 +64,14 @@ def _packed_kafka(
     packer = Packer.of(job, stream.name)
     if packer.looks_ahead:
         messages = messages.withColumn(NOW, current_timestamp())
-    decoder = Decoder(stream, options, aside)
-    return messages.mapInArrow(_decoding(decoder, packer, labels), TO_SHARD_DDL)
+    decoder = Decoder(stream, options)
+    return messages.mapInArrow(_packing(decoder.rows, packer, labels, keeps=keeps), TO_SHARD_DDL)
 
 
 def _packed_files(
-    spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], aside: Aside
+    spark: SparkSession, job: JobStage, stream: StreamDef, base: Path, labels: tuple[int, ...], *, keeps: bool
 ) -> DataFrame:
-    path = read_options(stream).path
+    path = declared_files(stream).path
     if not is_elsewhere(path):
         find_files(path, base)
     with _known(_format(stream)):
@@ -75,7 +79,9 @@ def _packed_files(
     packer = Packer.of(job, stream.name)
     if packer.looks_ahead:
         files = files.withColumn(NOW, current_timestamp())
-    return files.mapInArrow(_reading(stream, packer, labels, aside), TO_SHARD_DDL)
+    return files.mapInArrow(
+        _packing(partial(rows_of_files, stream), packer, labels, keeps=keeps), TO_SHARD_DDL
+    )
 
 
 def _format(stream: StreamDef) -> str:
@@ -118,25 +124,15 @@ class _known:  # noqa: N801 - reads as a clause of `with`
             ) from failure
 
 
-def _decoding(decoder: Decoder, packer: Packer, labels: tuple[int, ...]) -> Any:
-    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _packing(read: Reading, packer: Packer, labels: tuple[int, ...], *, keeps: bool) -> Any:
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext  # noqa: PLC0415 - exists in a worker only
 
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
-        for piece in packer.messages(decoder.rows(batches), part):
+        refused = TaskRejects.of(packer.stream.name, keeps=keeps)
+        pieces = packer.messages(read(batches, refused), part)
+        for piece in with_rejects(pieces, refused, packer.job):
             yield to_shards(piece, labels)
 
-    return decode
-
-
-def _reading(stream: StreamDef, packer: Packer, labels: tuple[int, ...], aside: Aside) -> Any:
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext  # noqa: PLC0415 - exists in a worker only
-
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        for piece in packer.messages(rows_of_files(stream, batches, aside), part):
-            yield to_shards(piece, labels)
-
-    return read
+    return pack

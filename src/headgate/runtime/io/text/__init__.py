@@ -1,0 +1,1 @@
+"""Text files taken apart: bytes, blocks of whole rows, and which rows are none."""

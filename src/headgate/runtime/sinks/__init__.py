@@ -1,1 +1,0 @@
-"""Where a query's output can go besides files."""
