@@ -12,8 +12,8 @@ import pytest
 from tests.runtime.reading import csv, declare, jsonl, parquet, source
 
 import headgate as hg
-from headgate.runtime.io import conform, fitting
 from headgate.runtime import data
+from headgate.runtime.io import conform, fitting
 
 COLUMNS = "ts TIMESTAMP, k BIGINT, n INT, x DOUBLE, d DECIMAL(9, 2), t STRING, b BOOLEAN, day DATE"
 TIMED = "TIMESTAMP BY ts"

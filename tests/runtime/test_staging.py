@@ -110,7 +110,8 @@ def killed(root: Path) -> None:
         import os, signal, pyarrow as pa
         from pathlib import Path
         from headgate.runtime.local.output_folder import OutputFolder
-        with OutputFolder(Path({str(root)!r}), {{"q": pa.schema([("k", pa.int64())])}}, {{}}, format="parquet", overwrite=False):
+        schemas = {{"q": pa.schema([("k", pa.int64())])}}
+        with OutputFolder(Path({str(root)!r}), schemas, {{}}, format="parquet", overwrite=False):
             os.kill(os.getpid(), signal.SIGKILL)
     """
     done = subprocess.run([sys.executable, "-c", dedent(program)], check=False)
