@@ -18,6 +18,7 @@ from tests.cluster.store import Store
 from tests.services.jars import cache
 
 _HOME = Path(pyspark.__file__).parent
+_CHECKOUT = Path(__file__).parents[2]
 _CONF = "/tmp/conf"
 _LOG = "/tmp/spark.log"
 MASTER, DRIVER, WORKERS = "127.0.0.1", "127.0.0.4", ("127.0.0.2", "127.0.0.3")
@@ -113,6 +114,8 @@ class Cluster:
             "HOME": "/tmp",
             # Many short-lived processes: what compiling well would cost is not earned back.
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+            # This checkout, whatever the virtual environment has installed; programs may use the tests' own modules.
+            "PYTHONPATH": os.pathsep.join([str(_CHECKOUT / "src"), str(_CHECKOUT)]),
             # Sources are read-only in a node.
             "PYTHONDONTWRITEBYTECODE": "1",
         }
@@ -164,11 +167,7 @@ class Driver:
         return [sys.executable, "-m", "headgate.cli.main", *words]
 
     def _environment(self) -> dict[str, str]:
-        # Programs may use the tests' own modules.
-        return self.cluster.environment(self.node) | {
-            "HEADGATE_MASTER": self.cluster.url,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        }
+        return self.cluster.environment(self.node) | {"HEADGATE_MASTER": self.cluster.url}
 
 
 def written(node: Node) -> list[str]:

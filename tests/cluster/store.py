@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import time
@@ -22,6 +23,7 @@ SERVER = (
     ("com.fasterxml.jackson.core", "jackson-annotations", "2.21"),
 )
 BUCKET = "headgate"
+_HIDDEN = re.compile("/[._]")
 _USER, _PASSWORD = "headgate", "for-these-tests"
 # Without settings of its own, the server logs every byte.
 _LOGGING = """<configuration>
@@ -124,10 +126,16 @@ class Store:
             return bytes(source.read())
 
     def table(self, prefix: str) -> pa.Table:
-        """All rows of the Parquet files below a prefix, but those of hidden files."""
+        """All rows of the Parquet files below a prefix, as a reader finds them."""
         client = self._client
-        files = [each for each in self.keys(prefix) if each.endswith(".parquet") and "/." not in each]
-        return pa.concat_tables([pq.read_table(f"{BUCKET}/{each}", filesystem=client) for each in files])
+        return pa.concat_tables(
+            [pq.read_table(f"{BUCKET}/{each}", filesystem=client) for each in self.parquet(prefix)]
+        )
+
+    def parquet(self, prefix: str) -> list[str]:
+        """The names of all Parquet files below a prefix but hidden ones, such as those of unfinished tasks."""
+        found = (each for each in self.keys(prefix) if each.endswith(".parquet"))
+        return [each for each in found if not _HIDDEN.search(each.removeprefix(prefix))]
 
     def keys(self, prefix: str = "") -> list[str]:
         """The names of all objects below a prefix."""

@@ -85,7 +85,7 @@ def test_a_run_outlives_its_workers_and_its_driver(cluster: Cluster, store: Stor
     def half_written() -> bool:
         """Whether one query's rows of a micro-batch are in place that has not come to its end."""
         running = batches("offsets") - batches("commits")
-        return any(f"/batch={each}/" in key for each in running for key in store.keys("run/out/pairs"))
+        return any(f"/batch={each}/" in key for each in running for key in store.parquet("run/out/pairs"))
 
     def answered(part: int) -> bool:
         """Whether the join has said all of a part but its last instant, which the clock has to pass."""
