@@ -60,7 +60,9 @@ def test_a_stream_that_has_ended_holds_nobody_up(session: Session) -> None:
 
 
 def test_a_run_until_the_last_row_answers_the_last_row_of_the_longest_stream(session: Session) -> None:
-    session.sql("CREATE QUERY u AS SELECT ISTREAM(k) FROM (SELECT k FROM short UNION ALL SELECT k FROM long) x")
+    session.sql(
+        "CREATE QUERY u AS SELECT ISTREAM(k) FROM (SELECT k FROM short UNION ALL SELECT k FROM long) x"
+    )
     drained, _ = session.local.prepare(session.compile(["u"]), session.catalog, base=session.base)
     run = replace(drained, stop=Stop.LAST_ROW)
     said: list[int] = []
