@@ -60,6 +60,8 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
     "ts": (types.TIMESTAMP, utc(2024, 2, 29, 13, 45, 59, 123456)),
     "a": (pa.list_(types.INT), [1, None, 3]),
     "r": (pa.struct([("k", types.INT), ("v", types.STRING)]), {"k": 1, "v": "one"}),
+    "g": (pa.list_(pa.struct([("k", types.INT), ("v", types.STRING)])), [{"k": 1, "v": "one"}]),
+    "h": (pa.map_(types.STRING, types.INT), [{"key": "one", "value": 1}]),
 }
 ROW = pl.DataFrame(
     {name: [value] for name, (_, value) in COLUMNS.items()},
@@ -412,6 +414,7 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("a[0]", N, 1),
         ("a[1]", N, None),
         ("element_at(a, -1)", N, 3),
+        ("g[0].v", S, "one"),
         ("get(a, 5)", N, None),
         ("size(a)", N, 3),
         ("array_contains(a, 3)", B, True),
@@ -488,6 +491,7 @@ def test_every_function_that_is_announced_runs(call: str) -> None:
         ("COALESCE(m, i DIV z)", L, "divides by zero"),
         ("p AND i / z > 1", B, "divides by zero"),
         ("u OR i / z > 1", B, "divides by zero"),
+        ("u AND i / z > 1", B, "divides by zero"),
         (
             "repeat(s, 2000000000)",
             S,
@@ -567,6 +571,7 @@ def test_a_message_shows_a_hundred_characters_of_a_value(length: int, shown: str
         "current_timestamp()",
         "s RLIKE '(?=a)'",
         "s LIKE s",
+        "h[0]",
         "p DIV i",
         "s || i",
         "INTERVAL 1 MONTH",
@@ -689,11 +694,18 @@ def test_whole_numbers_are_exact_or_an_error(text: str, a: int, b: int) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.floats(allow_nan=False, allow_infinity=False, width=64).map(lambda x: x % 1e6), st.integers(0, 6))
-def test_round_follows_the_written_number(x: float, places: int) -> None:
-    written = D(repr(x)).quantize(D(1).scaleb(-places), rounding=decimal.ROUND_HALF_UP)
+@given(
+    st.floats(allow_nan=False, allow_infinity=False, width=64).map(lambda x: x % 1e6)
+    | st.integers(0, 2_000_000).map(lambda n: n / 2),
+    st.integers(-4, 6),
+    st.sampled_from([("round", decimal.ROUND_HALF_UP), ("bround", decimal.ROUND_HALF_EVEN)]),
+)
+def test_round_follows_the_written_number(x: float, places: int, rounds: tuple[str, str]) -> None:
+    function, mode = rounds
+    written = D(repr(x)).quantize(D(1).scaleb(-places), rounding=mode)
     frame = pl.DataFrame({"x": [x]})
-    assert evaluate(frame, {"value": scalar(f"round(x, {places})", X)})["value"].item() == float(written)
+    found = evaluate(frame, {"value": scalar(f"{function}(x, {places})", X)})["value"].item()
+    assert found == float(written)
 
 
 @settings(max_examples=150, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from headgate.model.batch import BORN
+from headgate.runtime.local.engine import Stop
 from headgate.runtime.reorder_buffer import ReorderBuffer
 from headgate.session import Session
 
@@ -55,6 +57,17 @@ def test_a_stream_that_has_ended_holds_nobody_up(session: Session) -> None:
     run.run(lambda *_: None, lambda *_: None, lambda step: seen.append(step.clock))
     # Not all at the end: rows of the longer stream are answered while they come.
     assert len(seen) > 5
+
+
+def test_a_run_until_the_last_row_answers_the_last_row_of_the_longest_stream(session: Session) -> None:
+    session.sql(
+        "CREATE QUERY u AS SELECT ISTREAM(k) FROM (SELECT k FROM short UNION ALL SELECT k FROM long) x"
+    )
+    drained, _ = session.local.prepare(session.compile(["u"]), session.catalog, base=session.base)
+    run = replace(drained, stop=Stop.LAST_ROW)
+    said: list[int] = []
+    run.run(lambda _, frame: said.append(frame.height), lambda *_: None)
+    assert sum(said) == 3 + len(range(0, 600, 7))
 
 
 def test_progress_follows_the_queries_whose_streams_go_on(session: Session) -> None:

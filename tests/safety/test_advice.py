@@ -322,6 +322,7 @@ def test_a_distinct_may_be_dropped() -> None:
     first, *rest = [fix.kind for fix in fixes_of(REFUSED["distinct"])]
     assert first == "distinct"
     assert "punctuation" in rest
+    assert fixes_of("SELECT DISTINCT id, x FROM a")[0].edit == "SELECT id, x"
 
 
 @pytest.mark.parametrize(

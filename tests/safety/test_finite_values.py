@@ -109,6 +109,8 @@ def values(expression: str, where: str = "") -> Values:
         ("greatest(k % 3, 1)", "", -2, 2),
         ("k", "", None, None),
         ("k", "k > 3", 4, None),
+        ("k", "k = v AND v BETWEEN 1 AND 3", 1, 3),
+        ("v", "k = v AND k BETWEEN 1 AND 3", 1, 3),
         ("k * 2", "k BETWEEN 0 AND 3000000000000000000 AND v > 0", None, None),
     ],
 )

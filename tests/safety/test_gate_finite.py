@@ -53,6 +53,7 @@ BOUNDED = [
     "SELECT DISTINCT k % 3 AS m FROM (SELECT k FROM s UNION ALL SELECT k FROM r) w",
     "SELECT MIN(m) AS least FROM (SELECT k % 4 AS g, MAX(v % 3) AS m FROM s GROUP BY k % 4) x",
     "SELECT DISTINCT s.k % 10 AS m FROM s, r WHERE s.v % 5 = r.v % 5",
+    "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7, 1000000000) AND r.k IN (7, 1000000000)",
     "SELECT s.k % 10 AS m, COUNT(*) AS n FROM s, r WHERE s.v % 5 = r.v % 5 GROUP BY s.k % 10",
     "SELECT DISTINCT x.v % 3 AS m FROM s x, s y WHERE x.k = y.k AND x.f AND y.f",
     "SELECT DISTINCT x.v % 3 AS m FROM s x, s y WHERE x.k = y.k AND NOT x.f AND NOT y.f",

@@ -150,3 +150,4 @@ def test_sets_of_promises_are_all_sought_among_up_to_six_inputs(count: int, all_
     # Round the ring one promise of each stream is enough, in either direction.
     found = plans(wide(count, ring=True))
     assert (found.all_sets, len(found.needed) > 1) == (all_sets, all_sets)
+    assert [line.split()[0] for line in found.needs[:2]] == ["either", "or"]
