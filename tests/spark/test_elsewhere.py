@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from tests.cluster.test_run import NAMES, TEXT, as_csv, expected, rows, shown
+from tests.cluster.test_run import NAMES, PARTS, TEXT, as_csv, expected, rows, shown
 
 import headgate as hg
 from headgate.model.errors import DataError, InputError
@@ -49,10 +49,10 @@ def run(spark: Any, **options: Any) -> Any:
 
 
 def test_a_run_goes_on_at_an_address(spark: Any, elsewhere: Path, tmp_path: Path) -> None:
-    parts = [rows(0, 40), rows(40, 90)]
+    parts = [rows(*seconds) for seconds in PARTS]
     local = tmp_path / "local"
     local.mkdir()
-    answers = expected(local, parts)
+    answers = expected(local)
     for number, part in enumerate(parts):
         pq.write_table(part, elsewhere / "a" / f"{number}.parquet")
         (elsewhere / "b" / f"{number}.csv").write_text(as_csv(part))

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 from tests.runtime.test_formats import VALUES, written
 
 import headgate as hg
@@ -143,7 +144,7 @@ def test_spark_reads_what_headgate_writes_and_the_other_way_round(
     table = pa.table(
         {column.name: pa.array(VALUES[column.name][1], column.type) for column in stream.columns}
     )
-    frame = spark.createDataFrame(table)
+    frame = spark.createDataFrame(table, from_arrow_schema(schema))
     file = tmp_path / f"a{format.suffix}"
     more = {"multiLine": "true"} if name == "csv" else {}
     read = (

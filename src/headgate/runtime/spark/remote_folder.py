@@ -40,6 +40,9 @@ from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.query_output import QueryOutput
 from headgate.runtime.spark.rejects import REJECTS, RejectSink, counted
 
+_OTHER_FORMATS = {**IN_FULL, "rowTag": "ROW"}
+"""Options for formats that only Spark knows; XML has to be told what to call a row."""
+
 
 class RemoteFolder(QueryOutput):
     """Where one query's output goes, and what has come so far."""
@@ -51,7 +54,7 @@ class RemoteFolder(QueryOutput):
         super().__init__(*rest, **named)
         self.spark, self.root = spark, Folder(spark, address.rstrip("/"))
         self.query = safe_name(self.stage.graph.query)
-        self.options: Mapping[str, str] = IN_FULL
+        self.options: Mapping[str, str] = _OTHER_FORMATS
         if is_file_format(self.format):
             format = file_format(self.format)
             self.options = format.spark_options
