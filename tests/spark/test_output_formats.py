@@ -20,6 +20,7 @@ from headgate.runtime.io.registry import FILE_FORMATS, FormatName, file_format
 from headgate.runtime.output import as_declared
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import QueryOutput
+from headgate.runtime.spark.remote_folder import OTHER_FORMATS
 from headgate.runtime.spark.run import Place, run_to_folder
 from headgate.runtime.spark.sources.connectors import require_files
 
@@ -63,8 +64,10 @@ def rows(
     spark: Any, format: str, folder: Path | str, time: str = "_time", columns: str = "k bigint, t string, {}"
 ) -> list[tuple[int, str, int]]:
     """The rows of a folder as Spark reads them, with the microseconds of their time."""
-    options = file_format(format).spark_options if format in FILE_FORMATS else {"rowTag": "ROW"}
-    reader = spark.read.format(format).options(recursiveFileLookup="true", multiLine=str(format == "csv"))
+    options = file_format(format).spark_options if format in FILE_FORMATS else OTHER_FORMATS
+    reader = spark.read.format(format).options(
+        recursiveFileLookup="true", multiLine=str(format in ("csv", "xml"))
+    )
     reader = reader.options(**options).schema(columns.format(f"{time} timestamp"))
     frame = reader.load(f"{folder}", pathGlobFilter="part-*").selectExpr("k", "t", f"unix_micros({time})")
     return sorted(map(tuple, frame.collect()))

@@ -57,6 +57,13 @@ class OrcWriter:
         self._writer.close()
 
 
+def _has_no_wall_clock(dtype: pa.DataType) -> bool:
+    """Spark writes TIMESTAMP_NTZ in ORC as numbers that only Spark understands, and takes no others for it."""
+    if pa.types.is_timestamp(dtype):
+        return dtype.tz is not None
+    return all(_has_no_wall_clock(dtype.field(index).type) for index in range(dtype.num_fields))
+
+
 def _reader(columns: tuple[Column, ...], options: Options) -> ColumnarReader:
     return ColumnarReader(OrcFile, columns)
 
@@ -67,6 +74,6 @@ ORC = FileFormat(
     options=(),
     reader=_reader,
     writer=OrcWriter,
-    writes=lambda dtype: True,
+    writes=_has_no_wall_clock,
     spark_options={},
 )

@@ -40,8 +40,8 @@ from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.query_output import QueryOutput
 from headgate.runtime.spark.rejects import REJECTS, RejectSink, counted
 
-_OTHER_FORMATS = {**IN_FULL, "rowTag": "ROW"}
-"""Options for formats that only Spark knows; XML has to be told what to call a row."""
+OTHER_FORMATS = {**IN_FULL, "rowTag": "ROW", "attributePrefix": "@"}
+"""Options for formats that only Spark knows; XML has to be told what to call a row, and that `_time` is a column."""
 
 
 class RemoteFolder(QueryOutput):
@@ -54,7 +54,7 @@ class RemoteFolder(QueryOutput):
         super().__init__(*rest, **named)
         self.spark, self.root = spark, Folder(spark, address.rstrip("/"))
         self.query = safe_name(self.stage.graph.query)
-        self.options: Mapping[str, str] = _OTHER_FORMATS
+        self.options: Mapping[str, str] = OTHER_FORMATS
         if is_file_format(self.format):
             format = file_format(self.format)
             self.options = format.spark_options
