@@ -16,7 +16,7 @@ from headgate.runtime.io.kafka_topic import as_messages
 from headgate.runtime.spark.filesystem import Folder
 from headgate.runtime.spark.job_run import wait
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 
 pytestmark = pytest.mark.services
 
@@ -40,7 +40,7 @@ def run(spark: Any, folder: Path, query: str, to: str) -> None:
     (folder / "s.json").write_text("".join(ROWS))
     session = hg.Session()
     session.sql(STREAM + query)
-    place = Place(folder / "out", to=to)
+    place = RunTarget(folder / "out", to=to)
     run_to_folder(spark, session.compile(None), folder, SparkOptions(shards=2), place)
 
 

@@ -15,7 +15,7 @@ from tests.services.kafka_server import KafkaServer
 
 from headgate.model.errors import DataError, InputError, SetupError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.services
@@ -46,7 +46,7 @@ def declared(
 def run(spark: Any, folder: Path, text: str, **options: Any) -> Any:
     session = Session()
     session.sql(text)
-    place = Place(folder / "out", folder / "state")
+    place = RunTarget(folder / "out", folder / "state")
     return run_to_folder(
         spark, session.compile(None), folder, SparkOptions(**{"shards": 2, **options}), place
     )

@@ -21,7 +21,7 @@ from tests.services.kafka_server import KafkaServer
 
 from headgate.model.errors import SetupError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.services
@@ -49,7 +49,7 @@ def text(kafka: KafkaServer) -> str:
 def run(spark: Any, folder: Path, text: str, to: str) -> None:
     session = Session()
     session.sql(text)
-    place = Place(folder / "out", folder / "state", to=to)
+    place = RunTarget(folder / "out", folder / "state", to=to)
     run_to_folder(spark, session.compile(None), folder, SparkOptions(shards=1), place)
 
 

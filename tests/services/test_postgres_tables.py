@@ -19,7 +19,7 @@ from headgate.model.errors import DataError, DeclarationError, SetupError, Unsup
 from headgate.plan.catalog import TableDef
 from headgate.runtime.io.postgres_table import read_postgres, read_relation
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.services
@@ -152,6 +152,8 @@ def test_a_stream_is_joined_with_a_table(
         rows = session.run()["q"].to_polars()
     else:
         spark = request.getfixturevalue("spark")
-        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(shards=2), Place(tmp_path / "out"))
+        run_to_folder(
+            spark, session.compile(None), tmp_path, SparkOptions(shards=2), RunTarget(tmp_path / "out")
+        )
         rows = pl.read_parquet(tmp_path / "out" / "q" / "*.parquet")
     assert rows.select("k", "name").sort("k").rows() == [(1, "one"), (2, "two")]

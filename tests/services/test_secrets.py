@@ -13,7 +13,7 @@ from tests.services.kafka_server import KafkaServer
 
 from headgate.model.errors import SetupError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.services
@@ -49,7 +49,7 @@ def run(spark: Any, folder: Path, kafka: KafkaServer, postgres: PostgresServer, 
         more=how.get("more", ""),
     )  # fmt: skip
     session.sql(text)
-    place = Place(folder / "out", folder / "state", to=how.get("to"))
+    place = RunTarget(folder / "out", folder / "state", to=how.get("to"))
     options = SparkOptions(shards=2, drain=True)
     return run_to_folder(spark, session.compile(None), folder, options, place)
 

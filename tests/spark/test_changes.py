@@ -24,7 +24,7 @@ from headgate.physical.compile import compile_query
 from headgate.runtime.io.changes import changes_of
 from headgate.runtime.spark.first_stage import make_stage
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -159,7 +159,11 @@ def test_changes_from_files_on_spark(spark: Any, tmp_path: Path) -> None:
         + QUERIES["join"]
     )
     run_to_folder(
-        spark, session.compile(None), tmp_path, SparkOptions(shards=2, batch_rows=4), Place(tmp_path / "out")
+        spark,
+        session.compile(None),
+        tmp_path,
+        SparkOptions(shards=2, batch_rows=4),
+        RunTarget(tmp_path / "out"),
     )
     found = pl.read_parquet(tmp_path / "out" / "q" / "*.parquet")
     assert in_order(found) == expected("join", rows, changes)

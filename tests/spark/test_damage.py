@@ -13,7 +13,7 @@ import pytest
 import headgate as hg
 from headgate.model.errors import HeadgateError, InputError, SetupError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.runtime.spark.sources.file_log import FileLog
 
 QUERY = """
@@ -36,7 +36,7 @@ def run(spark: Any, folder: Path, name: str, *, drain: bool, seconds: int = 4) -
     session = hg.Session()
     session.base = folder
     session.sql(QUERY.format(seconds=seconds))
-    place = Place(folder / f"out-{name}", folder / f"state-{name}")
+    place = RunTarget(folder / f"out-{name}", folder / f"state-{name}")
     run_to_folder(spark, session.compile(None), folder, SparkOptions(drain=drain, shards=2), place)
     files = sorted((folder / f"out-{name}" / "q").glob("*.parquet"))
     return pl.concat([pl.read_parquet(file) for file in files]).sort("_time", "_op", "k", "n")
@@ -155,7 +155,7 @@ def test_one_large_text_file_is_read_in_several_micro_batches(spark: Any, tmp_pa
     lines[7_000] = '2026-01-01T01:56:40,x,"y"\n'
     (tmp_path / "s" / "a.csv").write_text("".join(lines))
     options = SparkOptions(shards=2, batch_rows=2_000, rejects=str(tmp_path / "bad"))
-    place = Place(tmp_path / "out", tmp_path / "state")
+    place = RunTarget(tmp_path / "out", tmp_path / "state")
     summary = run_to_folder(spark, session.compile(None), tmp_path, options, place)
     assert summary.metrics["q"]["batches"] > 3
     assert summary.metrics["q"]["late_rows"] == 0
@@ -173,6 +173,6 @@ def test_rows_from_the_far_future_are_set_aside_from_files_too(spark: Any, tmp_p
     session.base = tmp_path
     session.sql(QUERY.format(seconds=4).replace("parquet", "csv"))
     options = SparkOptions(shards=2, future_us=86_400_000_000)
-    summary = run_to_folder(spark, session.compile(None), tmp_path, options, Place(tmp_path / "out"))
+    summary = run_to_folder(spark, session.compile(None), tmp_path, options, RunTarget(tmp_path / "out"))
     assert (summary.metrics["q"]["future_rows"], summary.metrics["q"]["late_rows"]) == (1, 0)
     assert set(pl.read_parquet(tmp_path / "out" / "q" / "*.parquet")["k"]) == {1, 3}

@@ -16,7 +16,7 @@ import headgate as hg
 from headgate.model.errors import SetupError
 from headgate.runtime.io.source import Slice
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.runtime.spark.sources.file_log import START, FileLog
 from headgate.runtime.spark.sources.splits import FileSplit
 
@@ -60,7 +60,7 @@ def session_in(folder: Path) -> hg.Session:
 def run(spark: Any, folder: Path, output: str, checkpoint: Path, *, drain: bool) -> None:
     options = SparkOptions(drain=drain, shards=2, batch_rows=10)
     queries = session_in(folder).compile(None)
-    run_to_folder(spark, queries, folder, options, Place(folder / output, checkpoint))
+    run_to_folder(spark, queries, folder, options, RunTarget(folder / output, checkpoint))
 
 
 def answer(folder: Path) -> pl.DataFrame:

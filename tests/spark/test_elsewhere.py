@@ -18,7 +18,7 @@ from tests.cluster.test_run import NAMES, PARTS, TEXT, as_csv, expected, rows, s
 import headgate as hg
 from headgate.model.errors import DataError, InputError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 
 pytestmark = pytest.mark.spark
 ROOT = "viewfs://headgate/d"
@@ -43,7 +43,7 @@ def run(spark: Any, **options: Any) -> Any:
     session = hg.Session()
     session.sql(TEXT.format(root=ROOT))
     output = options.pop("output", f"{ROOT}/out")
-    place = Place(output, options.pop("checkpoint", f"{ROOT}/state"), options.pop("overwrite", False))
+    place = RunTarget(output, options.pop("checkpoint", f"{ROOT}/state"), options.pop("overwrite", False))
     chosen = SparkOptions(shards=2, **options)
     return run_to_folder(spark, session.compile(None), Path("/nowhere"), chosen, place)
 

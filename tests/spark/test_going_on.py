@@ -10,7 +10,7 @@ import pytest
 
 from headgate.runtime.spark import run as running
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 QUERY = """
@@ -33,7 +33,7 @@ def add_file(folder: Path, number: int, *lines: str) -> None:
 
 def run(spark: Any, folder: Path, *, drain: bool | None = None) -> dict[str, Any]:
     options = SparkOptions(shards=1, drain=drain, rejects=str(folder / "bad"))
-    place = Place(folder / "out", folder / "state")
+    place = RunTarget(folder / "out", folder / "state")
     found = run_to_folder(spark, Session.from_file(folder / "q.cql").compile(None), folder, options, place)
     return dict(found.metrics["q"])
 

@@ -24,7 +24,7 @@ from headgate.runtime.spark import store
 from headgate.runtime.spark.job import JobStage
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.pack import Packer
-from headgate.runtime.spark.run import Place, follow, run_to_folder
+from headgate.runtime.spark.run import RunTarget, follow, run_to_folder
 
 STREAMS = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT) TIMESTAMP BY ts WITHIN 2 SECONDS
@@ -171,7 +171,7 @@ def test_a_program_is_one_spark_query(spark: Any, folder: Path) -> None:
     def on_batch(_: object) -> None:
         seen.append(len(spark.streams.active))
 
-    place = Place(folder / "out", folder / "state", on_batch=on_batch)
+    place = RunTarget(folder / "out", folder / "state", on_batch=on_batch)
     options = SparkOptions(shards=2, batch_rows=20)
     summary = run_to_folder(spark, session.compile(None), folder, options, place)
     assert answers(folder / "out", [*QUERIES]) == local
@@ -194,7 +194,7 @@ def test_queries_follow_their_files_as_one_job(spark: Any, folder: Path) -> None
     """A query over tables alone answers at once, although the others never end."""
     session = session_in(folder)
     names = ["sums", "both", "known"]
-    place = Place(folder / "out", folder / "state")
+    place = RunTarget(folder / "out", folder / "state")
     options = SparkOptions(shards=2, batch_rows=20)
     asked = 0
 

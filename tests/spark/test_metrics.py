@@ -15,7 +15,7 @@ from headgate.runtime.exposition import exposition
 from headgate.runtime.metrics_registry import MetricsRegistry
 from headgate.runtime.metrics_server import serve_metrics
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 
 QUERY = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING parquet OPTIONS (path 's');
@@ -51,7 +51,7 @@ def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
         with urlopen(address, timeout=30) as response:
             scrapes.append(response.read().decode())
 
-    place = Place(tmp_path / "out", tmp_path / "state", on_batch=on_batch)
+    place = RunTarget(tmp_path / "out", tmp_path / "state", on_batch=on_batch)
     options = SparkOptions(shards=2, batch_rows=10, drain=False)
     with serve_metrics(lambda: exposition(board.all()), 0) as address:
         run_to_folder(spark, session_in(tmp_path).compile(None), tmp_path, options, place)
@@ -80,7 +80,7 @@ def test_a_run_is_measured_and_scraped(spark: Any, tmp_path: Path) -> None:
 
     # What Spark reports is counted on by the next process.
     (tmp_path / "s" / "9.parquet").write_bytes((tmp_path / "s" / "0.parquet").read_bytes())
-    later = Place(tmp_path / "out", tmp_path / "state")
+    later = RunTarget(tmp_path / "out", tmp_path / "state")
     run_to_folder(spark, session_in(tmp_path).compile(None), tmp_path, options, later)
     again = json.loads((tmp_path / "out" / "q" / "metrics.json").read_text())
     assert again["batches"] == BATCHES + 1

@@ -21,7 +21,7 @@ from headgate.runtime.output import as_declared
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import QueryOutput
 from headgate.runtime.spark.remote_folder import OTHER_FORMATS
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.runtime.spark.sources.connectors import require_files
 
 pytestmark = pytest.mark.spark
@@ -56,7 +56,7 @@ def run(spark: Any, folder: Path, format: str, **how: Any) -> Any:
     session = hg.Session()
     session.sql(TEXT)
     output = how.pop("output", folder / format)
-    place = Place(output, folder / f"state-{format}", format=format)
+    place = RunTarget(output, folder / f"state-{format}", format=format)
     return run_to_folder(spark, session.compile(None), folder, SparkOptions(shards=2, **how), place)
 
 
@@ -114,7 +114,7 @@ def session_with(spark: Any, folder: Path, format: str, output: Any) -> None:
     """The same run, which would go on in another format."""
     session = hg.Session()
     session.sql(TEXT)
-    place = Place(output, folder / f"state-{format}", format="parquet")
+    place = RunTarget(output, folder / f"state-{format}", format="parquet")
     run_to_folder(spark, session.compile(None), folder, SparkOptions(shards=2), place)
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is(spark: Any, root: 
         "CREATE QUERY r AS SELECT ISTREAM(ks) FROM n [RANGE 1 SECOND];"
     )
     for output in (tmp_path / "out", f"{root}/out"):
-        place = Place(output, tmp_path / "state", format="csv")
+        place = RunTarget(output, tmp_path / "state", format="csv")
         with pytest.raises(InputError, match="column ks of rows is ARRAY<BIGINT>, which csv cannot hold"):
             run_to_folder(spark, session.compile(["r"]), tmp_path, SparkOptions(), place)
     assert not (tmp_path / "out").exists()

@@ -31,7 +31,7 @@ from headgate.runtime.spark.messages import encode_table
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.query_output import QueryOutput, prepare
 from headgate.runtime.spark.rejects import REJECTS, RejectSink, TaskRejects
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.session import Session
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -305,7 +305,7 @@ def test_runs_in_one_folder_do_not_meet(spark: Any, tmp_path: Path) -> None:
     def on_spark(checkpoint: str | None, *names: str, bad: str, overwrite: bool = False) -> Any:
         queries = Session.from_file(tmp_path / "q.cql").compile(names or None)
         state = None if checkpoint is None else tmp_path / checkpoint
-        place = Place(tmp_path / "out", state, overwrite)
+        place = RunTarget(tmp_path / "out", state, overwrite)
         options = SparkOptions(shards=1, rejects=str(tmp_path / bad), batch_rows=1)
         return run_to_folder(spark, queries, tmp_path, options, place)
 

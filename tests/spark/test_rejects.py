@@ -20,7 +20,7 @@ from headgate.runtime.spark.local_folder import LocalFolder
 from headgate.runtime.spark.messages import RELAY, Reply, relayed
 from headgate.runtime.spark.options import SparkOptions
 from headgate.runtime.spark.rejects import RejectSink, TaskRejects
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.runtime.spark.sources.file_log import TaskSplits
 from headgate.runtime.spark.sources.split_reader import SplitReader
 from headgate.runtime.stage import Stage
@@ -65,7 +65,7 @@ def rejected(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def run(spark: Any, folder: Path, **options: Any) -> Any:
     session = Session.from_file(folder / "q.cql")
-    place = Place(folder / options.pop("output", "out"), options.pop("checkpoint", None))
+    place = RunTarget(folder / options.pop("output", "out"), options.pop("checkpoint", None))
     return run_to_folder(spark, session.compile(None), folder, SparkOptions(**options), place)
 
 

@@ -12,7 +12,7 @@ import pytest
 import headgate as hg
 from headgate.model.errors import DataError, InputError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, run_to_folder
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 
 FOLDED = "SELECT ISTREAM(b.item, a.ts) FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.item = b.item"
 
@@ -212,7 +212,7 @@ def test_a_bad_row_is_named_and_leaves_nothing(spark: Any, tmp_path: Path) -> No
     session.sql(FROM_CSV)
     session.sql("CREATE QUERY q AS SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
     with pytest.raises(DataError, match=r"a\.csv, row 2 \(line 3\), column ts: 'yesterday'"):
-        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(), RunTarget(tmp_path / "out"))
     assert not list((tmp_path / "out").iterdir())
 
 
@@ -223,4 +223,4 @@ def test_a_name_that_is_no_folder_is_refused(spark: Any, tmp_path: Path) -> None
     session.sql(FROM_CSV)
     session.sql("CREATE QUERY `../q` AS SELECT ISTREAM(item) FROM a [RANGE 3 SECONDS]")
     with pytest.raises(InputError, match="cannot name an output folder"):
-        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+        run_to_folder(spark, session.compile(None), tmp_path, SparkOptions(), RunTarget(tmp_path / "out"))

@@ -11,7 +11,7 @@ import pytest
 
 from headgate.model.errors import InputError, SetupError, UnsupportedError
 from headgate.runtime.spark.options import SparkOptions
-from headgate.runtime.spark.run import Place, follow, run_to_folder
+from headgate.runtime.spark.run import RunTarget, follow, run_to_folder
 from headgate.session import Session
 
 RATE = """
@@ -30,7 +30,7 @@ def made(text: str, spark: Any = None) -> Session:
 def test_a_source_without_end_is_followed(spark: Any, tmp_path: Path) -> None:
     session = made(RATE)
     seen: list[Mapping[str, Any]] = []
-    place = Place(tmp_path / "out", on_batch=seen.append)
+    place = RunTarget(tmp_path / "out", on_batch=seen.append)
     summary = follow(
         spark,
         session.compile(None),
@@ -46,7 +46,7 @@ def test_a_source_without_end_is_followed(spark: Any, tmp_path: Path) -> None:
 
 def test_a_source_without_end_is_not_run_to_its_end(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="rate-micro-batch, which has no end") as refused:
-        run_to_folder(spark, made(RATE).compile(None), tmp_path, SparkOptions(), Place(tmp_path / "out"))
+        run_to_folder(spark, made(RATE).compile(None), tmp_path, SparkOptions(), RunTarget(tmp_path / "out"))
     assert refused.value.remedy is not None
     assert "--follow" in refused.value.remedy
 

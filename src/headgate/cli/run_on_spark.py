@@ -46,7 +46,7 @@ def run_on_spark(
     from headgate.runtime.output import escaped_name, safe_name
     from headgate.runtime.spark.failures import close
     from headgate.runtime.spark.options import SparkOptions
-    from headgate.runtime.spark.run import Place, run_to_folder
+    from headgate.runtime.spark.run import RunTarget, run_to_folder
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
     from headgate.runtime.spark.sources.tables import ReadTables
@@ -76,7 +76,7 @@ def run_on_spark(
     with report_kept_on_interrupt(output, checkpoint), display.serving(view.registry, console), view:
         spark = open_spark(master, needed | settings)
         try:
-            place = Place(output, checkpoint, overwrite, view.registry.put, format, to, tables)
+            place = RunTarget(output, checkpoint, overwrite, view.registry.put, format, to, tables)
             if follow:
                 with _interruptible() as interrupted:
                     summary = run_on(

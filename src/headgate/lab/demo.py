@@ -121,7 +121,7 @@ def run_demo_on_spark(
     from headgate.runtime.spark.cluster import open_spark  # noqa: PLC0415 - needs an extra
     from headgate.runtime.spark.failures import close  # noqa: PLC0415
     from headgate.runtime.spark.options import SparkOptions  # noqa: PLC0415
-    from headgate.runtime.spark.run import Place, run_to_folder  # noqa: PLC0415
+    from headgate.runtime.spark.run import RunTarget, run_to_folder  # noqa: PLC0415
 
     state = demo.state()
     spark = open_spark(master, _QUICK_START)
@@ -140,7 +140,7 @@ def run_demo_on_spark(
             rows = max(frame.height for frame in demo.session.local.rows.values())
             options = SparkOptions(batch_rows=max(1, rows // batches))
             program = session.compile(demo.admitted)
-            run_to_folder(spark, program, folder, options, Place(folder / "out", on_batch=on_batch))
+            run_to_folder(spark, program, folder, options, RunTarget(folder / "out", on_batch=on_batch))
             if "hot" in demo.admitted:
                 hot = pl.read_parquet(folder / "out" / "hot" / "*.parquet").sort("_time")
                 times = hot.select(pl.col("_time").dt.epoch("us"), "category", "bids")

@@ -82,13 +82,13 @@ def statements(count: int) -> str:
 def _measured(spark: Any, folder: Path, output: str, count: int, batch: int) -> float:
     """How long Spark was busy with the micro-batches of a run."""
     from headgate.runtime.spark.options import SparkOptions  # noqa: PLC0415 - after it is known that Spark is there
-    from headgate.runtime.spark.run import Place, run_to_folder  # noqa: PLC0415
+    from headgate.runtime.spark.run import RunTarget, run_to_folder  # noqa: PLC0415
     from headgate.session import Session  # noqa: PLC0415
 
     session = Session()
     session.base = folder
     session.sql(statements(count))
     summary = run_to_folder(
-        spark, session.compile(None), folder, SparkOptions(batch_rows=batch), Place(folder / output)
+        spark, session.compile(None), folder, SparkOptions(batch_rows=batch), RunTarget(folder / output)
     )
     return float(summary.metrics["q0"]["spark"]["seconds"]["triggerExecution"])

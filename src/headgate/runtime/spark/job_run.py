@@ -64,7 +64,7 @@ class JobRun:
         """Whether all that the job reads is planned here, so that the end can be said with the last row."""
         return self.planner is not None and len(self.planner.streams) == len(self.job.streams)
 
-    def through(self, spark: SparkSession, *, ends: bool) -> None:
+    def run_available(self, spark: SparkSession, *, ends: bool) -> None:
         """Runs over all that there is to read, and with `ends` to the end of all streams."""
         if self.planner is not None:
             self.planner = replace(self.planner, ends=ends)
@@ -78,7 +78,7 @@ class JobRun:
         """Says that all streams have ended, after all that there was has been read."""
         if self.planner is not None:
             self.planner = replace(self.planner, discovers=False)
-        self.through(spark, ends=True)
+        self.run_available(spark, ends=True)
 
     def follow(self, spark: SparkSession) -> None:
         """Starts the job over what is there and what comes."""

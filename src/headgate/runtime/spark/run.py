@@ -50,7 +50,7 @@ def _ignored(metrics: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class RunTarget:
     """Where a run's results go, where its state is kept (nowhere for long if None), and who hears of its batches.
 
     Both are folders of this machine or addresses of Spark's file systems.
@@ -73,14 +73,14 @@ def run_to_folder(
     program: Program,
     base: Path,
     options: SparkOptions,
-    place: Place,
+    place: RunTarget,
 ) -> RunSummary:
     """Runs queries, as one job, over all that there is of their input; what they say goes to a folder."""
     for stream in (*program.streams, *_changes(program)):
         _require_end(stream)
     with _job(spark, program, base, options, place, follows=False) as run:
         drains = any(run.job.drains)
-        run.through(spark, ends=drains and run.plans_all)
+        run.run_available(spark, ends=drains and run.plans_all)
         if drains and not run.plans_all:
             run.end(spark)
         return run.finish(options, ended=True)
@@ -91,7 +91,7 @@ def follow(
     program: Program,
     base: Path,
     options: SparkOptions,
-    place: Place,
+    place: RunTarget,
     *,
     is_over: Callable[[], bool],
     every_s: float = 1.0,
@@ -113,7 +113,7 @@ def _job(
     program: Program,
     base: Path,
     options: SparkOptions,
-    place: Place,
+    place: RunTarget,
     *,
     follows: bool,
 ) -> Iterator[JobRun]:
@@ -194,7 +194,7 @@ def _place(address: Path | str) -> Path | str:
     return address if is_elsewhere(str(address)) else local_path(str(address))
 
 
-def _require_checkpoint(spark: SparkSession, place: Place) -> None:
+def _require_checkpoint(spark: SparkSession, place: RunTarget) -> None:
     """Raises InputError where a run cannot do without a checkpoint that lasts."""
     if place.checkpoint is not None:
         return
@@ -215,7 +215,7 @@ def _changes(program: Program) -> list[StreamDef]:
     return [found.stream for table in program.tables if (found := change_stream(table)) is not None]
 
 
-def _is_planned(program: Program, place: Place) -> bool:
+def _is_planned(program: Program, place: RunTarget) -> bool:
     """Whether a run plans by itself which files are read when: if they and the log of it are on a disk."""
     paths = [
         dict(each.source.options).get("path", "")
