@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,64 @@ def test_binary_values_are_base64_in_json() -> None:
 def test_timestamps_in_a_form_of_their_own(pattern: str, text: str, instant: Any) -> None:
     forms = TextForms(timestamp=strftime_patterns(pattern, of_date=False))
     assert literal(text, types.TIMESTAMP, forms) == instant
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "instant"),
+    [
+        ("1738367998", 1_000_000, at(2025, 1, 31, 23, 59, 58)),
+        (" 1738367998.5 ", 1_000_000, at(2025, 1, 31, 23, 59, 58, 500_000)),
+        ("1.738367998e9", 1_000_000, at(2025, 1, 31, 23, 59, 58)),
+        ("1738367998123", 1_000, at(2025, 1, 31, 23, 59, 58, 123_000)),
+        ("1738367998123.4567", 1_000, at(2025, 1, 31, 23, 59, 58, 123_456)),
+        ("-0.0000001", 1_000_000, at(1969, 12, 31, 23, 59, 59, 999_999)),
+        ("1738367998123", 1_000_000, BAD),
+        ("99999999999999999999999", 1, BAD),
+        ("9" * 60, 1, BAD),
+        ("2025-01-31", 1_000_000, BAD),
+        ("NaN", 1_000_000, BAD),
+        ("0x1F", 1, BAD),
+    ],
+)
+def test_timestamps_that_count_from_1970(text: str, unit: int, instant: Any) -> None:
+    assert literal(text, types.TIMESTAMP, TextForms(epoch=unit)) == instant
+
+
+@given(
+    st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5),
+    st.sampled_from(["seconds", "millis", "micros"]),
+)
+def test_counts_from_1970_are_read_alike_in_all_texts(
+    tmp_path_factory: pytest.TempPathFactory, micros: list[int], unit: str
+) -> None:
+    folder = tmp_path_factory.mktemp("epoch")
+    digits = {"seconds": 6, "millis": 3, "micros": 0}[unit]
+    texts = [format(Decimal(each).scaleb(-digits), "f") for each in micros]
+    (folder / "a.csv").write_text("".join(f"{text},1\n" for text in texts))
+    (folder / "a.json").write_text("".join(f'{{"a": {text}, "b": ["{text}"]}}\n' for text in texts))
+    options = f"timestampFormat 'epoch_{unit}'"
+    expected = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=each) for each in micros]
+    assert rows(folder, "a TIMESTAMP, b INT", csv(options=options)) == [(each, 1) for each in expected]
+    assert rows(folder, "a TIMESTAMP, b ARRAY<TIMESTAMP>", jsonl(options=options)) == [
+        (each, [each]) for each in expected
+    ]
+
+
+def test_a_number_where_an_instant_is_declared_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1738367998123,1\n")
+    (tmp_path / "a.json").write_text('{"a": 1738367998.5}\n')
+    said = refusal(tmp_path, "a TIMESTAMP, b INT", csv())
+    assert "'1738367998123' is not of type TIMESTAMP" in said
+    assert "timestampFormat 'epoch_millis'" in said
+    said = refusal(tmp_path, "a TIMESTAMP", jsonl())
+    assert "the number '1738367998.5' is not of type TIMESTAMP" in said
+    assert "timestampFormat 'epoch_seconds'" in said
+    (tmp_path / "a.json").write_text('{"a": "2025-01-31T23:59:58Z"}\n')
+    said = refusal(tmp_path, "a TIMESTAMP", jsonl(options="timestampFormat 'epoch_seconds'"))
+    assert "the text '2025-01-31T23:59:58Z' is not of type TIMESTAMP" in said
+    (tmp_path / "a.json").write_text('{"a": 1738367998123456}\n')
+    said = refusal(tmp_path, "a TIMESTAMP", jsonl(options="timestampFormat 'epoch_seconds'"))
+    assert "'1738367998123456' is not of type TIMESTAMP (of the years 1 to 9999, such as 1735689600)" in said
 
 
 def test_forms_are_options_of_the_source(tmp_path: Path) -> None:

@@ -138,3 +138,10 @@ def test_a_field_that_goes_missing_can_be_a_flaw(
     kafka.send(topic, [value(0, 1, name=None), value(1, 2, label="x")])
     with pytest.raises(DataError, match="offset 1, column name: the field is missing"):
         run(spark, tmp_path, text)
+
+
+def test_values_may_count_time_from_1970(spark: Any, kafka: KafkaServer, topic: str, tmp_path: Path) -> None:
+    text = declared(kafka, topic, options=", timestampFormat 'epoch_millis'")
+    kafka.send(topic, [json.dumps({"ts": millis, "k": 1}) for millis in (1_000, 2_500, 90_000)])
+    run(spark, tmp_path, text + "CREATE QUERY q AS SELECT ISTREAM(k) FROM s [RANGE 5 SECONDS];", drain=True)
+    assert [each.timestamp() for (each,) in output(tmp_path, "_time")] == [1.0, 2.5, 90.0]

@@ -17,7 +17,14 @@ import pyarrow.compute as pc
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model import types
 from headgate.model.schema import Column
-from headgate.runtime.io.literals import Converted, Mask, TextForms, decimals, read_literals
+from headgate.runtime.io.literals import (
+    Converted,
+    Mask,
+    TextForms,
+    decimals,
+    epoch_instants,
+    read_literals,
+)
 from headgate.runtime.io.numbers import is_number, nearest, same_number, widens
 from headgate.runtime.io.ranges import FIRST_INSTANT, LAST_INSTANT, outside, outside_calendar, without
 from headgate.runtime.io.text.utf8 import is_utf8, not_utf8
@@ -246,6 +253,9 @@ def _rule(
         return same_number if types.is_numeric(declared) else None
     if kinds.is_floating(found):
         return _same if kinds.is_floating(declared) and declared.bit_width >= found.bit_width else None
+    if kinds.is_decimal(found) and types.is_timestamp(declared) and forms is not None and forms.epoch:
+        unit = forms.epoch
+        return lambda array, declared: epoch_instants(array, declared, unit)
     if kinds.is_decimal(found) and kinds.is_decimal(declared) and found.bit_width <= _DECIMAL_BITS:
         return same_number if forms is None else _rounded
     if kinds.is_date(found):

@@ -20,11 +20,9 @@ from headgate.kernels.expressions.dtypes import polars_type
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.io.fitting import fit
 from headgate.runtime.io.json import JsonFormat
-from headgate.runtime.io.literals import Mask, TextForms
+from headgate.runtime.io.literals import JSON_FORMS, Mask, TextForms
 from headgate.runtime.io.rejects import LONGEST_KEPT, BadRow, shown
 from headgate.runtime.io.text.textfile import BLOCK, BYTE_ORDER_MARK
-
-_FORMS = TextForms(base64=True)
 
 Indices = npt.NDArray[np.int64]
 
@@ -46,7 +44,7 @@ class Documents:
     """
 
     definition: StreamDef | TableDef
-    forms: TextForms = _FORMS
+    forms: TextForms = JSON_FORMS
     complete: bool = False
 
     def read(self, values: pa.Array, *, stops: bool) -> Read:

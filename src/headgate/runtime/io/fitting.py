@@ -14,8 +14,10 @@ from headgate.model.types import DATE, is_timestamp, spark_name
 from headgate.plan.catalog import StreamDef, TableDef
 from headgate.runtime.io.conform import conformed
 from headgate.runtime.io.format import Piece, Reader
-from headgate.runtime.io.literals import Mask
+from headgate.runtime.io.literals import EPOCH, Mask, TextForms, epoch_advice
 from headgate.runtime.io.rejects import BadRow, Origin, shown
+
+_NEW_YEAR_2025 = 1_735_689_600_000_000
 
 
 def fit(
@@ -60,20 +62,30 @@ def _unfit(
     failed = next(column for column, mask in failures if mask[index])
     column, place = definition.columns[failed], piece.place(index)
     value = piece.columns[failed][index]
-    reason = unfit_reason(value, column) if value.is_valid else "the event time is NULL"
+    reason = unfit_reason(value, column, reader.forms) if value.is_valid else "the event time is NULL"
     text = place.text if place.text is not None else _written(value)
-    return BadRow(origin, reason, place.row, place.line, column.name, text, reader.advice(place))
+    advice = reader.advice(place)
+    if (
+        advice is None
+        and is_timestamp(column.type)
+        and reader.forms is not None
+        and reader.forms.epoch is None
+    ):
+        advice = epoch_advice(_written(value))
+    return BadRow(origin, reason, place.row, place.line, column.name, text, advice)
 
 
 def _is_time(definition: StreamDef | TableDef, column: Column) -> bool:
     return isinstance(definition, StreamDef) and column.name == definition.time
 
 
-def unfit_reason(value: pa.Scalar, column: Column) -> str:
-    """Why a value is not one of its column's type."""
+def unfit_reason(value: pa.Scalar, column: Column, forms: TextForms | None = None) -> str:
+    """Why a value is not one of its column's type, which `forms` say how to write."""
     reason = f"{shown(_written(value))} is not of type {spark_name(column.type)}"
     if column.type == DATE:
         return f"{reason} (of the years 1 to 9999, such as 2025-01-31)"
+    if is_timestamp(column.type) and forms is not None and forms.epoch is not None:
+        return f"{reason} (of the years 1 to 9999, such as {_NEW_YEAR_2025 // forms.epoch})"
     if is_timestamp(column.type):
         zone = "Z" if column.type.tz else ""
         return (
@@ -89,6 +101,8 @@ def _written(value: pa.Scalar) -> str:
     if pa.types.is_date(value.type):
         return f"{value.value} {'days' if pa.types.is_date32(value.type) else 'ms'} since 1970"
     try:
+        if value.type == EPOCH:
+            return format(value.as_py().normalize(), "f")
         return str(value.as_py())
     except (ValueError, OverflowError):
         return str(value.type)

@@ -21,7 +21,7 @@ from headgate.model.errors import DataError
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.runtime.io.format import FileFormat, Piece, RowPlace, Span
-from headgate.runtime.io.literals import TextForms, wide_decimal
+from headgate.runtime.io.literals import EPOCH, TextForms, wide_decimal
 from headgate.runtime.io.options import IN_FULL, TEXT_FILES, Options, in_full
 from headgate.runtime.io.rejects import Origin
 from headgate.runtime.io.text.bytestream import ByteStream
@@ -81,7 +81,8 @@ class JsonFormat:
     @property
     def text(self) -> _JsonFile:
         """How files are taken apart, before one is looked at."""
-        return _JsonFile(self.columns, tuple(column.name for column in self.columns), self.keys)
+        names = tuple(column.name for column in self.columns)
+        return _JsonFile(self.columns, names, self.keys, counts_time=self.forms.epoch is not None)
 
     def finish(self, name: str) -> None:
         for column in self.columns:
@@ -102,6 +103,8 @@ class _JsonFile:
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     keys: KeysState
+    counts_time: bool
+    """Whether instants are numbers."""
 
     @property
     def has_header(self) -> bool:
@@ -168,7 +171,10 @@ class _JsonFile:
     @cached_property
     def _schema(self) -> pa.Schema:
         return pa.schema(
-            [(name, _wire(column.type)) for name, column in zip(self.names, self.columns, strict=True)]
+            [
+                (name, _wire(column.type, EPOCH if self.counts_time else types.STRING))
+                for name, column in zip(self.names, self.columns, strict=True)
+            ]
         )
 
     def _table(self, data: bytes) -> pa.Table | str:
@@ -219,7 +225,8 @@ class _JsonFile:
 
     def _diagnosis(self, data: bytes, records: Records, index: int) -> Flaw | None:
         line = data[records.starts[index] : records.ends[index]]
-        return diagnosis(line, dict(zip(self.names, self.columns, strict=True)))
+        columns = dict(zip(self.names, self.columns, strict=True))
+        return diagnosis(line, columns, counts_time=self.counts_time)
 
 
 def _mentioned(file: Path, names: set[str]) -> set[str]:
@@ -261,17 +268,19 @@ def _are_objects(trimmed: pa.Array) -> Any:
     return shaped.to_numpy(zero_copy_only=False)
 
 
-def _wire(declared: pa.DataType) -> pa.DataType:
-    """The type in which Arrow reads values that become the declared type later."""
+def _wire(declared: pa.DataType, instant: pa.DataType) -> pa.DataType:
+    """The type in which Arrow reads values that become the declared type later; `instant` is that of instants."""
     if pa.types.is_list(declared):
-        return pa.list_(_wire(declared.value_type))
+        return pa.list_(_wire(declared.value_type, instant))
     if pa.types.is_struct(declared):
-        return pa.struct([(part.name, _wire(part.type)) for part in declared])
+        return pa.struct([(part.name, _wire(part.type, instant)) for part in declared])
     if pa.types.is_map(declared):
-        return pa.list_(pa.struct([("key", types.STRING), ("value", _wire(declared.item_type))]))
+        return pa.list_(pa.struct([("key", types.STRING), ("value", _wire(declared.item_type, instant))]))
     if pa.types.is_decimal(declared):
         return wide_decimal(declared)
-    return types.STRING if types.is_timestamp(declared) or declared in (types.DATE, pa.binary()) else declared
+    if types.is_timestamp(declared):
+        return instant
+    return types.STRING if declared in (types.DATE, pa.binary()) else declared
 
 
 class JsonWriter:

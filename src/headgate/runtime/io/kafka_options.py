@@ -12,9 +12,14 @@ from headgate.model.suggest import did_you_mean
 from headgate.model.types import is_timestamp
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.io.kafka_topic import HOW_TO_SIGN_IN, NO_USER, SERVERS
+from headgate.runtime.io.literals import JSON_FORMS, TextForms
+from headgate.runtime.io.options import text_forms
 
 _TOPICS = ("subscribe", "subscribePattern", "assign")
-_OURS = {"keycolumn": "keyColumn", "timestampcolumn": "timestampColumn", "missingfields": "missingFields"}
+_OURS = {
+    each.casefold(): each
+    for each in ("keyColumn", "timestampColumn", "missingFields", "timestampFormat", "dateFormat")
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class KafkaOptions:
     timestamp: str | None = None
     """The column that takes the message's timestamp."""
     complete: bool = False
+    forms: TextForms = JSON_FORMS
 
     @property
     def topics(self) -> list[str] | None:
@@ -69,7 +75,13 @@ def read_kafka_options(stream: StreamDef) -> KafkaOptions:
             f"{stream.name}: missingFields is '{missing}'", remedy="missingFields is null or reject"
         )
     # Nothing is lost: a new stream begins where its topics begin.
-    return KafkaOptions({"startingOffsets": "earliest", **spark}, key_column, timestamp, missing == "reject")
+    return KafkaOptions(
+        {"startingOffsets": "earliest", **spark},
+        key_column,
+        timestamp,
+        missing == "reject",
+        text_forms(ours.get("timestampFormat"), ours.get("dateFormat"), base64=True),
+    )
 
 
 def _column(stream: StreamDef, name: str | None, option: str) -> str | None:

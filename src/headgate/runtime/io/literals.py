@@ -7,6 +7,7 @@ depend on its neighbours.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,11 @@ _INSTANT = (
 )
 _DAY = r"^\s*([0-9]{4}-[0-9]{1,2}-[0-9]{1,2})\s*$"
 _FARTHEST_ZONE = 24 * HOUR
+EPOCH = pa.decimal128(38, 12)
+"""Numbers since 1970 as they are read, whatever they count."""
+_FARTHEST_INSTANT = 10**18
+_WHOLE = re.compile(r"[0-9]{9,17}(\.[0-9]*)?")
+_DIGITS_OF_SECONDS, _DIGITS_OF_MILLIS = 10, 13
 _PROBED = 64
 _SHORTEST_INSTANT = len("2025-01-31 23:59:59")
 
@@ -42,13 +48,19 @@ _SHORTEST_INSTANT = len("2025-01-31 23:59:59")
 class TextForms:
     """How text says what it cannot say in one way only.
 
-    `timestamp` and `date` are strftime patterns, tried in order, or None for ISO 8601; binary values are
-    base64 in JSON and the text itself in CSV.
+    `timestamp` and `date` are strftime patterns, tried in order, or None for ISO 8601; with `epoch`, instants are
+    numbers instead, which count so many microseconds each since 1970; binary values are base64 in JSON and the text
+    itself in CSV.
     """
 
     timestamp: tuple[str, ...] | None = None
+    epoch: int | None = None
     date: tuple[str, ...] | None = None
     base64: bool = False
+
+
+JSON_FORMS = TextForms(base64=True)
+"""How JSON is written where nothing else is said."""
 
 
 def read_literals(texts: pa.Array, declared: pa.DataType, forms: TextForms) -> Converted:
@@ -177,7 +189,9 @@ def _days(texts: pa.Array, forms: TextForms) -> Converted:
 
 
 def _instants(texts: pa.Array, declared: pa.DataType, forms: TextForms) -> Converted:
-    if forms.timestamp is not None:
+    if forms.epoch is not None:
+        instants = _since_epoch(_series(texts).str.strip_chars(), forms.epoch)
+    elif forms.timestamp is not None:
         by_pattern = pl.coalesce(_by_pattern(each) for each in forms.timestamp)
         instants = _series(texts).to_frame().select(by_pattern).to_series()
     else:
@@ -187,6 +201,33 @@ def _instants(texts: pa.Array, declared: pa.DataType, forms: TextForms) -> Conve
                 return fast.cast(declared), None
         instants = _by_parts(_series(texts), zoned=declared.tz is not None)
     return _converted(texts, instants.cast(polars_type(declared)))
+
+
+def epoch_instants(numbers: pa.Array, declared: pa.DataType, unit: int) -> Converted:
+    """Decimals that count so many microseconds each since 1970, as instants."""
+    instants = _since_epoch(_series(numbers), unit).cast(polars_type(declared))
+    return _in_calendar(_converted(numbers, instants))
+
+
+def _since_epoch(numbers: pl.Series, unit: int) -> pl.Series:
+    """Microseconds since 1970, from text or decimals; NULL for what is no number or too large.
+
+    Further digits are cut off, as they are in text.
+    """
+    number = pl.col("text").cast(pl.Decimal(EPOCH.precision, EPOCH.scale), strict=False)
+    counted = pl.when(number.abs() <= _FARTHEST_INSTANT // unit).then(number)
+    return numbers.to_frame().select((counted * unit).floor().cast(pl.Int64)).to_series()
+
+
+def epoch_advice(text: str) -> str | None:
+    """What to declare where an instant turns out to be a number: counts of this century tell their unit."""
+    if not _WHOLE.fullmatch(text.strip()):
+        return None
+    digits = len(text.strip().partition(".")[0])
+    unit = (
+        "seconds" if digits <= _DIGITS_OF_SECONDS else "millis" if digits <= _DIGITS_OF_MILLIS else "micros"
+    )
+    return f"if it counts from 1970, add timestampFormat 'epoch_{unit}' to its OPTIONS"
 
 
 def _in_full(texts: pa.Array) -> bool:

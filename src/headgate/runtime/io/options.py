@@ -17,6 +17,9 @@ PACING = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 """How fast Spark takes up new files; here all files are there from the start."""
 
 ALL_FILES = ("path", "recursiveFileLookup", *PACING)
+EPOCH_FORMATS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000, "epoch_micros": 1}
+"""What timestampFormat may say besides a pattern: instants are numbers, each so many microseconds since 1970."""
+
 TEXT_FILES = ("timestampFormat", "dateFormat", "encoding", "charset", "mode", "multiLine")
 """Options of all formats, and of those that are text; docs/sources.md says what they mean."""
 
@@ -34,6 +37,18 @@ def in_full(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(
         cs.datetime(time_zone="*").dt.strftime(f"{pattern}Z"),
         cs.datetime(time_zone=None).dt.strftime(pattern),
+    )
+
+
+def text_forms(timestamp: str | None, date: str | None = None, *, base64: bool = False) -> TextForms:
+    """How values are written, by the options timestampFormat and dateFormat."""
+    epoch = EPOCH_FORMATS.get((timestamp or "").casefold())
+    by_pattern = timestamp is not None and epoch is None
+    return TextForms(
+        timestamp=strftime_patterns(timestamp or "", of_date=False) if by_pattern else None,
+        epoch=epoch,
+        date=None if date is None else strftime_patterns(date, of_date=True),
+        base64=base64,
     )
 
 
@@ -88,12 +103,7 @@ class Options:
         self.only("mode", {"failfast"}, "bad rows stop the run, or go to --rejects FOLDER")
         for key in ("encoding", "charset"):
             self.only(key, {"utf-8", "utf8"}, "convert the files to UTF-8")
-        timestamp, date = self.get("timestampFormat"), self.get("dateFormat")
-        return TextForms(
-            timestamp=None if timestamp is None else strftime_patterns(timestamp, of_date=False),
-            date=None if date is None else strftime_patterns(date, of_date=True),
-            base64=base64,
-        )
+        return text_forms(self.get("timestampFormat"), self.get("dateFormat"), base64=base64)
 
     def flag(self, key: str) -> bool:
         """An option that is true or false, which it is if it is not given."""

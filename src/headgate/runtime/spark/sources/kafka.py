@@ -31,11 +31,9 @@ from headgate.runtime.io.documents import Documents
 from headgate.runtime.io.fitting import unfit_reason
 from headgate.runtime.io.kafka_options import KafkaOptions, type_of
 from headgate.runtime.io.kafka_topic import SERVERS
-from headgate.runtime.io.literals import TextForms
 from headgate.runtime.io.rejects import BadRow, RejectState
 from headgate.runtime.spark.pack import NOW
 
-_FORMS = TextForms(base64=True)
 _ANSWER_MS = 15_000
 
 
@@ -131,7 +129,7 @@ class Decoder:
         aside = {self.options.key, self.options.timestamp}
         columns = tuple(each for each in self.stream.columns if each.name not in aside)
         inner = replace(self.stream, columns=columns)
-        read = Documents(inner, _FORMS, self.options.complete).read(
+        read = Documents(inner, self.options.forms, self.options.complete).read(
             batch.column("value").cast(pa.binary()), stops=refused.policy.stops
         )
         bad = [*read.bad]
@@ -149,7 +147,13 @@ class Decoder:
                 column = next(each for each in self.stream.columns if each.name == self.options.key)
                 text = chosen.column("key").cast(pa.binary())
                 bad += [
-                    BadRow("", unfit_reason(text[index], column), int(read.places[index]), None, column.name)
+                    BadRow(
+                        "",
+                        unfit_reason(text[index], column, self.options.forms),
+                        int(read.places[index]),
+                        None,
+                        column.name,
+                    )
                     for index in failed.arg_true().to_list()
                 ]
                 good = ~failed
@@ -171,7 +175,7 @@ class Decoder:
             texts = keys.cast(pa.binary()).cast(STRING)
         except pa.ArrowInvalid:
             texts = _readable(keys.cast(pa.binary()))
-        series, _ = conformed(texts, Column(name, declared), _FORMS)
+        series, _ = conformed(texts, Column(name, declared), self.options.forms)
         lost = pl.Series(valid) & series.is_null()
         return series, lost if lost.any() else None
 
