@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -185,13 +186,16 @@ def test_lazy_expiry_keeps_the_dead_for_some_steps_and_answers_alike() -> None:
     assert [run(lazy, *steps[:count])[0].rows for count in (3, 5, 7)] == [6, 4, 6]
 
 
-def test_a_step_of_no_length_changes_nothing() -> None:
-    join = on_k(input_("a", FIFO), input_("b", FIFO))
+@pytest.mark.parametrize("expiry", ["eager", "lazy"])
+def test_a_step_of_no_length_changes_nothing(expiry: Literal["eager", "lazy"]) -> None:
+    join = replace(on_k(input_("a", FIFO), input_("b", FIFO)), expiry=expiry, lazy_steps=2)
     state, _ = run(join, (5, [[(1, 1, 0, 5, 1), (1, 1, 1, 6, 1)], []]))
     empty = [batch(each.schema, []) for each in join.inputs]
     after, out = join.advance(state, empty, Clock(5, 5, 0))
     assert out.height == 0
-    assert after.chunks().keys() == state.chunks().keys()
+    before, now = state.chunks(), after.chunks()
+    assert now.keys() == before.keys()
+    assert all(now[name].equals(chunk) for name, chunk in before.items())
 
 
 def test_unchanged_chunks_are_shared_between_states() -> None:

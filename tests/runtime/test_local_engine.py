@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from headgate.model.batch import BORN
-from headgate.runtime.local.engine import Stop
+from headgate.runtime.local.engine import Progress, Stop
 from headgate.runtime.reorder_buffer import ReorderBuffer
 from headgate.session import Session
 
@@ -71,10 +71,11 @@ def test_a_run_until_the_last_row_answers_the_last_row_of_the_longest_stream(ses
 
 
 def test_progress_follows_the_queries_whose_streams_go_on(session: Session) -> None:
-    seen: list[int | None] = []
+    seen: list[Progress] = []
     run, _ = session.local.prepare(session.compile(), session.catalog, base=session.base, batch_rows=8)
-    run.run(lambda *_: None, lambda *_: None, lambda step: seen.append(step.clock))
-    clocks = [each for each in seen if each is not None]
+    run.run(lambda *_: None, lambda *_: None, seen.append)
+    assert seen[-1].rows == 3 + len(range(0, 600, 7))
+    clocks = [each.clock for each in seen if each.clock is not None]
     assert clocks == sorted(clocks)
     assert clocks[-1] > clocks[0] + 500 * 1_000_000
 

@@ -78,3 +78,17 @@ def test_rows_from_the_future_are_not_counted_as_late() -> None:
     (found,) = metrics(cluster)
     assert (found["late_rows"], found["future_rows"]) == (1, 1)
     assert found["streams"]["s"]["late_rows"] == 1
+
+
+def test_a_silent_stream_holds_the_clock_until_its_time_is_up() -> None:
+    other = STREAM.replace("STREAM s", "STREAM r")
+    query = "SELECT ISTREAM(a) FROM (SELECT a FROM s UNION ALL SELECT a FROM r) x"
+    text = f"{STREAM} {other} CREATE QUERY q AS {query};"
+    clock = ClockOptions(ordered=True, idle_ms=1_000)
+    cluster = Cluster(stage_of(text, "q", {}, shards=1, clock=clock))
+    said = []
+    for second, now in ((1, 5_000), (2, 6_000), (3, 6_001), (4, 6_002)):
+        cluster.batch({"s": [arrived((second, second, 0))]}, now_ms=now)
+        said.append(len(cluster.changes()))
+    # What is at the instant of the last row may go on.
+    assert said == [0, 0, 2, 3]

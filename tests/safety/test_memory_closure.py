@@ -13,7 +13,7 @@ from tests.safety.memory_queries import ALL, query, random_queries
 from headgate.safety.theory.memory.answers import holds
 from headgate.safety.theory.memory.closure import Bound, close
 from headgate.safety.theory.memory.domain import Code, Domain
-from headgate.safety.theory.memory.ordering import is_ordered, orderings
+from headgate.safety.theory.memory.ordering import added, is_ordered, orderings
 from headgate.safety.theory.memory.query import Attribute, Comparison, Constant, Element, SpjQuery
 
 A, B, C = Attribute("S", "A"), Attribute("S", "B"), Attribute("S", "C")
@@ -93,6 +93,15 @@ def test_bounds_of_the_domain_count() -> None:
     assert not closure.is_bounded(D)
 
 
+def test_a_domain_may_have_one_end() -> None:
+    ends = {"A": Domain.integers(high=3), "B": Domain.integers(low=0)}
+    closure = close(query("", "D<A, B<E", distinct=False, domains=ends))
+    assert closure is not None
+    assert closure.implies(Comparison(D, "<", Constant(3)))
+    assert closure.is_lower_bounded(Attribute("T", "E"))
+    assert not any(closure.is_bounded(each) for each in (A, B, D))
+
+
 def test_an_interval_of_a_continuous_domain_is_not_bounded() -> None:
     dense = {"A": Domain.continuous(), "B": Domain.continuous()}
     closure = close(query("", "A>1, A<2, B=7", distinct=False, domains=dense))
@@ -143,3 +152,14 @@ def test_ordered_parts_of_one_attribute_and_two_constants() -> None:
         "Bound(value=5, strict=False)",
         "Bound(value=6, strict=False)",
     ]
+
+
+def test_what_is_added_names_the_nearest_constants_only() -> None:
+    streams = {"S": "A", "T": "D"}
+    constants = "D>1, D>5, D<90, D<120"
+    wide = close(query("", constants, distinct=False, streams=streams))
+    for condition, expected in (("A>90", "S.A > 90"), ("A<5", "S.A < 5")):
+        narrow = close(query("", f"{condition}, {constants}", distinct=False, streams=streams))
+        assert wide is not None
+        assert narrow is not None
+        assert [str(each) for each in added(narrow, wide, [A])] == [expected]

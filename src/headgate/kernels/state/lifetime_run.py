@@ -24,14 +24,13 @@ class Deaths:
     """What is known of the announced deaths of a run without going through them again."""
 
     first: int
-    last: int
     some: Instants
     """At least a thousand of them, or all, in order."""
 
     @staticmethod
     def of(dies: Instants) -> Deaths:
         some = dies[:: max(1, len(dies) // 1024)]
-        return Deaths(int(dies.min()), int(dies.max()), np.sort(some))
+        return Deaths(int(dies.min()), np.sort(some))
 
     def share(self, upto: int) -> float:
         """About which share of the rows has died by `upto`."""

@@ -117,7 +117,7 @@ class LocalShard:
             return None
         # Changes that have not been told yet may come at the instant of the last one.
         last = self.stage.last_changes
-        return min([safe, *(last.get(name, BEGINNING + 1) - 1 for name in changing)])
+        return min([safe, *(last[name] - 1 if name in last else BEGINNING for name in changing)])
 
 
 class _Delivery(Answer):

@@ -409,9 +409,7 @@ class _Translation:
     def _text_values(self) -> dict[Attribute, tuple[str, ...]]:
         """For each attribute of text, all strings that it and those compared with it are compared with, in order."""
         found = {}
-        for attribute, kind in self.kinds.items():
-            if kind != "text":
-                continue
+        for attribute in (each for each, kind in self.kinds.items() if kind == "text"):
             connected = self._component(attribute)
             strings = {value for each in connected for value in self.lists.get(each, ())}
             strings |= {str(c) for a, _, c in self.found if a in connected and not isinstance(c, Attribute)}
