@@ -1,7 +1,8 @@
-"""How far an ordered stream has come, and how old a row must be for a stream's rows to have followed it."""
+"""How far a stream or the clock has come, and how old a row must be for a stream's rows to have followed it."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 import polars as pl
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.kernels.punctuation.age import AgePunctuator
 from headgate.kernels.punctuation.order import OrderPunctuator
+from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
@@ -69,3 +71,27 @@ def test_a_row_is_aged_when_so_many_have_come_after_its_instant(
             followed = sum(row > other for row in range(after))
             assert (other < instant) == (followed >= within)
         assert state.rows <= within
+
+
+@given(
+    upto=st.integers(-(10**17), 10**17),
+    scale=st.fractions(Fraction(1, 1000), 10**12),
+    lag=st.integers(0, 10**9),
+    dtype=st.sampled_from(
+        [(pl.Int8(), 7), (pl.Int16(), 15), (pl.Int32(), 31), (pl.Date(), 31), (pl.Int64(), 63)]
+    ),
+)
+def test_the_clock_closes_the_values_whose_instants_are_past(
+    upto: int, scale: Fraction, lag: int, dtype: tuple[pl.DataType, int]
+) -> None:
+    """The value that is told is the first that may still come, as far as the type has such values."""
+    kernel = WatermarkPunctuator("a", dtype[0], scale, lag)
+    _, said = kernel.advance(kernel.initial(), [], Clock(upto - 1, upto, None))
+    [value] = said.frame["a"].to_physical().to_list()
+    largest = 2 ** dtype[1] - 1
+    if value > -largest:
+        assert (value - 1) * scale + lag < upto + 1
+    if value < largest:
+        assert value * scale + lag >= upto + 1
+    _, said = kernel.advance(kernel.initial(), [], Clock(upto, upto, None))
+    assert said.height == 0

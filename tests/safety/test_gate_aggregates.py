@@ -7,6 +7,7 @@ from typing import assert_never
 import pytest
 
 from headgate.model.aggregates import Function, Kind, Parameter, Second
+from headgate.safety.cause import Cause
 from headgate.session import Session
 
 DECLARED = """
@@ -89,3 +90,11 @@ def test_values_of_groups_that_change_have_to_be_known(function: Function) -> No
     few = inner.replace("k, v % 3", "v % 3").replace("AS w", "AS w").replace("SELECT k, ", "SELECT ")
     if function.traits.kind in (Kind.LINEAR, Kind.SKETCH):
         assert admitted(f"SELECT ISTREAM({call(function, 'n', 'w')} AS a) FROM {few}")
+
+
+def test_of_groups_that_only_grow_an_aggregate_keeps_one_number() -> None:
+    """Each value of a group ends when the next one comes: no death is announced that would have to be remembered."""
+    text = "SELECT COUNT(*) AS c FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) x"
+    found = Session().sql(f"{DECLARED} CREATE QUERY q AS {text};")
+    assert found is not None
+    assert [each.by for each in found.judged.states] == [Cause.VALUES, Cause.NONE]
