@@ -31,7 +31,7 @@ TYPES = {
     "i + 2147483648": "BIGINT",
     "tiny + small": "SMALLINT",
     "fl + fl": "FLOAT",
-    "small + fl": "FLOAT",
+    "small + fl": "DOUBLE",
     "fl + i": "DOUBLE",
     "-i": "INT",
     "i / 2": "DOUBLE",

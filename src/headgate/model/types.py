@@ -101,12 +101,13 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 def _common_numeric(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if pa.types.is_floating(left) or pa.types.is_floating(right):
-        both_single = all(t == pa.float32() or t in (pa.int8(), pa.int16()) for t in (left, right))
-        return pa.float32() if both_single else DOUBLE
+        return DOUBLE
     if pa.types.is_decimal(left) or pa.types.is_decimal(right):
         (lp, ls), (rp, rs) = _decimal_shape(left), _decimal_shape(right)
-        scale = max(ls, rs)
-        return pa.decimal128(min(38, max(lp - ls, rp - rs) + scale), scale)
+        # Digits before the point are kept; those after it give way.
+        whole = max(lp - ls, rp - rs)
+        scale = min(max(ls, rs), 38 - whole)
+        return pa.decimal128(whole + scale, scale)
     return left if left.bit_width >= right.bit_width else right
 
 

@@ -17,7 +17,7 @@ from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.plan.arithmetic import arithmetic_type
-from headgate.plan.functions import BY_CLASS, BY_NAME, known_names
+from headgate.plan.functions import BY_CLASS, BY_NAME, LIKE_OPERATORS, known_names, rounded_type
 from headgate.plan.scope import Scope, Visible
 from headgate.plan.sqltypes import arrow_type, sql_type
 
@@ -107,6 +107,8 @@ class ExpressionBinder:
                 return self._case(node, [(node.this, node.args["true"])], node.args.get("false"))
             case exp.Case():
                 return self._simple_case(node)
+            case exp.Nullif():
+                return self._nullif(node)
             case exp.Extract():
                 return self._extract(node)
             case exp.Bracket():
@@ -117,6 +119,8 @@ class ExpressionBinder:
             return self._compare(node)
         if isinstance(node, _ARITHMETIC):
             return self._arithmetic(node)
+        if isinstance(node, exp.Func) and (name := _name(node)) in LIKE_OPERATORS:
+            return self._like_operator(node, name)
         return self._function(node)
 
     # -- leaves -----------------------------------------------------------------------------------
@@ -283,6 +287,32 @@ class ExpressionBinder:
             return Scalar(exp.Cast(this=result, to=sql_type(typed.result)), typed.result)
         return Scalar(result, typed.result)
 
+    def _like_operator(self, node: exp.Func, name: str) -> Scalar:
+        """A function of two numbers that has the types of an operator, such as TRY_ADD."""
+        given = node.expressions or [node.this, node.expression]
+        if len(given) != 2:
+            raise UnsupportedError(
+                f"{name} needs two arguments, not {len(given)}", place=self.statement.place(node)
+            )
+        left, right = (self._argument(each, "number", syntax.written_name(node)) for each in given)
+        typed = arithmetic_type(LIKE_OPERATORS[name], left, right)
+        assert typed is not None
+        operands = [convert(left, typed.left).expression, convert(right, typed.right).expression]
+        if isinstance(node, exp.Anonymous):
+            result: exp.Expr = exp.Anonymous(this=node.this, expressions=operands)
+        else:
+            result = type(node)(this=operands[0], expression=operands[1])
+        if pa.types.is_decimal(typed.result):
+            result = exp.Cast(this=result, to=sql_type(typed.result))
+        return Scalar(result, typed.result)
+
+    def _nullif(self, node: exp.Nullif) -> Scalar:
+        """NULL or the first argument, which keeps its type."""
+        first = self._bind(node.this)
+        left, right = self.meet([first, self._bind(node.expression)], node)
+        chosen = Scalar(exp.Nullif(this=left.expression, expression=right.expression), left.type)
+        return chosen if first.type in (left.type, types.NULL) else convert(chosen, first.type)
+
     def _case(
         self,
         node: exp.Expr,
@@ -318,6 +348,8 @@ class ExpressionBinder:
             "SECOND": exp.Second,
         }
         name = node.this.name.upper()
+        if name == "SECOND":
+            return self._bind(_seconds(node.expression))
         if name not in parts:
             raise UnsupportedError(
                 f"EXTRACT does not know {name}",
@@ -352,7 +384,7 @@ class ExpressionBinder:
                 for place, each in enumerate(items)
                 if isinstance(each, exp.Expr)
             ]
-        meeting = [key for key, kind in signature.arguments.items() if kind in ("same", "same_number")]
+        meeting = [key for key, kind in signature.arguments.items() if kind == "same"]
         if meeting:
             met = iter(self.meet([value for key in meeting for value in bound[key]], node))
             bound |= {key: [next(met) for _ in bound[key]] for key in meeting}
@@ -373,6 +405,8 @@ class ExpressionBinder:
                 args[key] = given.copy() if isinstance(given, exp.Expr) else given
         dtypes = [value.type for value in values]
         result = signature.result(dtypes) if callable(signature.result) else signature.result
+        if signature.name in ("round", "bround"):
+            result = rounded_type(result, _places(node))
         return Scalar(type(node)(**args), result)
 
     def _argument(self, node: exp.Expr, kind: str, function: str) -> Scalar:
@@ -383,7 +417,7 @@ class ExpressionBinder:
                 value = self._bind(node)
                 self._demand(types.is_numeric(value.type), f"{function} needs a number", value, node)
                 return convert(value, types.DOUBLE)
-            case "number" | "same_number":
+            case "number":
                 value = self._bind(node)
                 self._demand(types.is_numeric(value.type), f"{function} needs a number", value, node)
                 return value
@@ -526,3 +560,37 @@ def _quote(node: exp.Expr) -> str:
 
     text = node.copy().transform(named).sql(dialect="spark", normalize_functions=False)
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _name(node: exp.Func) -> str:
+    """The name of a function in lower case, as users know it."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    return {
+        exp.SafeAdd: "try_add",
+        exp.SafeSubtract: "try_subtract",
+        exp.SafeMultiply: "try_multiply",
+        exp.SafeDivide: "try_divide",
+    }.get(type(node), "")
+
+
+def _places(node: exp.Expr) -> int:
+    """How many digits behind the point ROUND and BROUND leave, if that is a constant."""
+    digits = node.args.get("decimals") or next(iter(node.expressions[1:]), None)
+    negative = isinstance(digits, exp.Neg)
+    number = digits.this if isinstance(digits, exp.Neg) else digits
+    if not isinstance(number, exp.Literal) or not number.is_int:
+        return 0
+    return -int(number.this) if negative else int(number.this)
+
+
+def _seconds(when: exp.Expr) -> exp.Expr:
+    """The seconds of a minute with their fraction, a DECIMAL(8, 6)."""
+    micros = exp.Anonymous(
+        this="pmod", expressions=[exp.UnixMicros(this=when), exp.Literal.number(60_000_000)]
+    )
+    whole = exp.Cast(this=micros, to=exp.DataType.build("DECIMAL(8, 0)"))
+    return exp.Cast(
+        this=exp.Div(this=whole, expression=exp.Literal.number(1_000_000)),
+        to=exp.DataType.build("DECIMAL(8, 6)"),
+    )

@@ -20,9 +20,8 @@ class Signature:
     """Kinds of the arguments by sqlglot's argument name, and the type of the result.
 
     Kinds: `string`, `number`, `double`, `integer`, `date`, `timestamp`, `boolean`, `array`, `moment` (a date, a
-    timestamp or text that is one), `any`, `same` (all arguments of that kind meet in one type) and
-    `same_number` (in a number). Several with commas between them are for one argument of a list each. `name` is
-    the spelling that users know.
+    timestamp or text that is one), `any` and `same` (all arguments of that kind meet in one type). Several with
+    commas between them are for one argument of a list each. `name` is the spelling that users know.
     """
 
     name: str
@@ -45,6 +44,8 @@ def _last(dtypes: Sequence[pa.DataType]) -> pa.DataType:
 def _rounded(dtypes: Sequence[pa.DataType]) -> pa.DataType:
     """FLOOR and CEIL: BIGINT, except that decimals keep their digits before the point."""
     dtype = dtypes[0]
+    if pa.types.is_decimal(dtype) and dtype.scale == 0:
+        return dtype
     if pa.types.is_decimal(dtype):
         return pa.decimal128(min(38, dtype.precision - dtype.scale + 1), 0)
     return types.BIGINT
@@ -105,17 +106,12 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.Greatest: Signature("greatest", {"this": "same", "expressions": "same"}, _first),
     exp.Least: Signature("least", {"this": "same", "expressions": "same"}, _first),
     exp.Coalesce: Signature("coalesce", {"this": "same", "expressions": "same"}, _first),
-    exp.Nullif: Signature("nullif", {"this": "same", "expression": "same"}, _first),
     exp.Concat: Signature("concat", {"expressions": "string"}, types.STRING),
     exp.Nvl2: Signature("nvl2", {"this": "any", "true": "same", "false": "same"}, _last),
     exp.IsNan: Signature("isnan", {"this": "double"}, types.BOOLEAN),
     exp.Nanvl: Signature("nanvl", {"this": "double", "expression": "double"}, types.DOUBLE),
     exp.EqualNull: Signature("equal_null", {"this": "same", "expression": "same"}, types.BOOLEAN),
     exp.Negative: Signature("negative", {"this": "number"}, _first),
-    exp.SafeAdd: Signature("try_add", {"this": "same_number", "expression": "same_number"}, _first),
-    exp.SafeSubtract: Signature("try_subtract", {"this": "same_number", "expression": "same_number"}, _first),
-    exp.SafeMultiply: Signature("try_multiply", {"this": "same_number", "expression": "same_number"}, _first),
-    exp.SafeDivide: Signature("try_divide", {"this": "double", "expression": "double"}, types.DOUBLE),
     exp.Rint: _math("rint"),
     exp.Cbrt: _math("cbrt"),
     exp.Sin: _math("sin"),
@@ -167,8 +163,6 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
 }
 
 BY_NAME: Mapping[str, Signature] = {
-    "pmod": Signature("pmod", {"expressions": "same_number"}, _first),
-    "try_mod": Signature("try_mod", {"expressions": "same_number"}, _first),
     "isnull": Signature("isnull", {"expressions": "any"}, types.BOOLEAN),
     "isnotnull": Signature("isnotnull", {"expressions": "any"}, types.BOOLEAN),
     "positive": Signature("positive", {"expressions": "number"}, _first),
@@ -186,8 +180,30 @@ BY_NAME: Mapping[str, Signature] = {
 }
 """Functions that sqlglot has no class for, by lower-case name."""
 
+LIKE_OPERATORS: Mapping[str, type[exp.Binary]] = {
+    "try_add": exp.Add,
+    "try_subtract": exp.Sub,
+    "try_multiply": exp.Mul,
+    "try_divide": exp.Div,
+    "try_mod": exp.Mod,
+    "pmod": exp.Mod,
+}
+"""Functions of two numbers whose types are those of an operator."""
+
+
+def rounded_type(dtype: pa.DataType, places: int) -> pa.DataType:
+    """What ROUND to so many digits behind the point gives: a digit more in front of it for decimals."""
+    if not pa.types.is_decimal(dtype):
+        return dtype
+    whole = dtype.precision - dtype.scale + 1
+    if places < 0:
+        return pa.decimal128(min(38, max(whole, 1 - places)), 0)
+    scale = min(dtype.scale, places)
+    return pa.decimal128(min(38, whole + scale), scale)
+
 
 def known_names() -> list[str]:
     """Every function name that a suggestion may offer."""
     scalar = [signature.name for signature in (*BY_CLASS.values(), *BY_NAME.values())]
-    return sorted({*scalar, *(name.lower() for name in aggregate_names()), "cast", "if", "nvl"})
+    more = ("cast", "if", "nvl", "nullif", *LIKE_OPERATORS)
+    return sorted({*scalar, *(name.lower() for name in aggregate_names()), *more})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -202,7 +203,7 @@ def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple
     target = decimal_result(operator, left.dtype, right.dtype)
     working = pl.Decimal(38, max(target.scale, _scale(left), _scale(right)))
     wide = [side.map(lambda a: a.cast(working, strict=False)).once() for side in (left, right)]
-    operate = _PLAIN.get(operator, lambda a, b: a / pl.when(b != 0).then(b))
+    operate = _PLAIN.get(operator, lambda a, b: _divided(a, b, working.scale))
     exact = combine(operate, *wide).once()
     value = exact.map(
         lambda a: a.round(target.scale, mode="half_away_from_zero").cast(target, strict=False)
@@ -211,6 +212,20 @@ def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple
     lost = pl.any_horizontal(before.expr.is_not_null() & after.expr.is_null() for before, after in steps)
     failures = [Check(lost, f"is too large for {type_name(target)}", node)]
     return value, failures + ([_zero(left, right, node)] if operator == "/" else [])
+
+
+def _divided(a: pl.Expr, b: pl.Expr, scale: int) -> pl.Expr:
+    """The quotient of decimals of one scale, NULL for a divisor of 0; a half is rounded away from 0, not to even.
+
+    The remainder tells a half. It is exact although the products are not: they wrap around, it would not.
+    """
+    quotient = a / pl.when(b != 0).then(b)
+    dividend, divisor = a.to_physical(), b.to_physical()
+    rest = dividend * pl.lit(10**scale, dtype=pl.Int128) - quotient.to_physical() * divisor
+    short = ((rest * 2).abs() == divisor.abs()) & ((rest < 0) == (dividend < 0))
+    last = pl.lit(Decimal(1).scaleb(-scale), dtype=pl.Decimal(38, scale))
+    away = pl.when((dividend < 0) == (divisor < 0)).then(quotient + last).otherwise(quotient - last)
+    return pl.when(short & (rest != 0)).then(away).otherwise(quotient)
 
 
 def _scale(value: Typed) -> int:

@@ -155,9 +155,11 @@ def _round(value: Typed, digits: exp.Expr | None, node: exp.Expr, *, even: bool)
         return value if places >= 0 else _round_whole(value, 10**-places, node, even=even)
     if isinstance(value.dtype, pl.Decimal):
         scale = max(0, min(places, value.dtype.scale))
-        whole = value.dtype.precision - value.dtype.scale + 1
+        whole = max(value.dtype.precision - value.dtype.scale + 1, 1 - places)
         mode: RoundMode = "half_to_even" if even else "half_away_from_zero"
-        roomy, target = pl.Decimal(38, value.dtype.scale), pl.Decimal(min(38, whole + scale), scale)
+        # A power of ten divides without rest where there is room for as many digits more.
+        roomy = pl.Decimal(38, min(37, value.dtype.scale + max(0, -places)))
+        target = pl.Decimal(min(38, whole + scale), scale)
         if places < 0:
             power = 10**-places
             return value.map(lambda a: ((a.cast(roomy) / power).round(0, mode=mode) * power).cast(target))

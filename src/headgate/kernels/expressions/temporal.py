@@ -137,7 +137,8 @@ def _(node: exp.StrToUnix, scope: Scope) -> Typed:
     form = node.args.get("format")
     parsed = value.dtype == pl.String and form is not None
     when = _parsed(value, form, node.this) if parsed else _timestamp(value, node.this)
-    return when.map(lambda a: a.cast(pl.Int64) // SECOND)
+    # Unlike unix_seconds, it cuts the fraction off: half a second before 1970 is 0.
+    return when.map(lambda a: a.cast(pl.Int64).abs() // SECOND * a.cast(pl.Int64).sign())
 
 
 def _parsed(value: Typed, form: exp.Expr | None, node: exp.Expr) -> Typed:
@@ -156,14 +157,26 @@ def _full(text: pl.Expr, pattern: str) -> pl.Expr:
     return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
 
 
+_QUOTED = re.compile(r"'(T)'")
+_PATTERN = re.compile(r"(%-?[YymdHIMSjpBbaA]|%[369]f|%%T|[^A-Za-z%'])*")
+_TWICE = re.compile(r"%-?([a-zA-Z])%-?\1")
+
+
 def strftime(form: exp.Expr | None) -> str:
-    """The strftime pattern of a Java date pattern that sqlglot has half translated."""
+    """The strftime pattern of a Java date pattern that sqlglot has half translated.
+
+    What it has not translated, or put together from parts of a letter too many, is refused.
+    """
     text = constant_text(form, "the pattern of a date").replace("strict", "")
     for digits in (9, 6, 3):
         text = text.replace("S" * digits, f"%{digits}f")
-    if re.search(r"(?<![%\-\d])[A-Za-z]{2,}|(?<!%)S", text):
-        raise UnsupportedError(f"the date pattern {text!r} is not supported")
-    return text
+    text = _QUOTED.sub(lambda found: found[1].replace("T", "%%T"), text.replace("%f", "%6f"))
+    if not _PATTERN.fullmatch(text) or _TWICE.search(text):
+        raise UnsupportedError(
+            f"the date pattern {text!r} is not supported",
+            remedy="write years to seconds, names of days and months, and plain separators or 'T' between them",
+        )
+    return text.replace("%%T", "T")
 
 
 @compile_node.register(exp.TimeToStr)

@@ -44,7 +44,7 @@ _YEAR_OF_EPOCH = 1970
 _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _INSTANTS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 
-_FLOORED: Mapping[type[exp.Expr], int] = {
+_COUNTING: Mapping[type[exp.Expr], int] = {
     exp.StrToUnix: SECOND,
     exp.UnixSeconds: SECOND,
     exp.UnixMillis: MILLISECOND,
@@ -263,10 +263,12 @@ def _converted(inner: Linear, to: exp.DType) -> Linear | None:
 def _function(node: exp.Expr, inner: Linear) -> Linear | None:
     match node:
         case exp.StrToUnix() | exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
-            unit = _FLOORED[type(node)]
+            unit = _COUNTING[type(node)]
             if inner.kind is not Kind.INSTANT:
                 return None
-            return replace(inner, kind=Kind.NUMBER, scale=Fraction(unit)).wider(-(unit - 1), 0)
+            # unix_timestamp cuts the fraction off, also before 1970; the others round down.
+            above = unit - 1 if isinstance(node, exp.StrToUnix) else 0
+            return replace(inner, kind=Kind.NUMBER, scale=Fraction(unit)).wider(-(unit - 1), above)
         case exp.TsOrDsToDate():
             return inner.in_days()
         case exp.UnixDate():

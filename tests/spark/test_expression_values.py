@@ -1,0 +1,12 @@
+"""What the fast tests take for Spark's values of expressions is what Spark says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.expressions.written import known, on_spark
+
+
+def test_the_values_that_are_written_down_are_those_of_spark(spark: Any) -> None:
+    expected = known()
+    assert on_spark(spark, [each.text for each in expected]) == expected
