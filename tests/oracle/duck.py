@@ -193,8 +193,10 @@ def translate(query: exp.Expr) -> exp.Expr:
             case exp.Quantile():
                 return exp.Anonymous(this="quantile_cont", expressions=[node.this, node.args["quantile"]])
             case exp.StrToUnix():
-                # Whole seconds, down also before the epoch.
-                seconds = exp.Floor(this=exp.Anonymous(this="epoch", expressions=[node.this]))
+                # Whole seconds, the fraction cut off also before the epoch.
+                seconds = exp.Anonymous(
+                    this="trunc", expressions=[exp.Anonymous(this="epoch", expressions=[node.this])]
+                )
                 return exp.Cast(this=seconds, to=exp.DataType.build("BIGINT"))
             case exp.DataType() if node.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ):
                 return exp.DataType(this=exp.DType.TIMESTAMP, nested=False)

@@ -63,7 +63,7 @@ PROMISES = (
     "CLUSTERED BY (k) WITHIN 5 ROWS",
     "PUNCTUATED BY (k) WHEN k % 2 = 0 ORDERED BY (k) WITHIN 0 ROWS",
 )
-CHECKS = ("", "", "CHECK (k BETWEEN 0 AND 3)", "CHECK (k > 0)")
+CHECKS = ("", "", "CHECK (k BETWEEN 0 AND 3)", "CHECK (k > 0)", "CHECK (k < 3)")
 
 
 def windowed_text(random: Random) -> str:

@@ -157,7 +157,6 @@ def _full(text: pl.Expr, pattern: str) -> pl.Expr:
     return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
 
 
-_QUOTED = re.compile(r"'(T)'")
 _PATTERN = re.compile(r"(%-?[YymdHIMSjpBbaA]|%[369]f|%%T|[^A-Za-z%'])*")
 _TWICE = re.compile(r"%-?([a-zA-Z])%-?\1")
 
@@ -170,7 +169,7 @@ def strftime(form: exp.Expr | None) -> str:
     text = constant_text(form, "the pattern of a date").replace("strict", "")
     for digits in (9, 6, 3):
         text = text.replace("S" * digits, f"%{digits}f")
-    text = _QUOTED.sub(lambda found: found[1].replace("T", "%%T"), text.replace("%f", "%6f"))
+    text = text.replace("%f", "%6f").replace("'T'", "%%T")
     if not _PATTERN.fullmatch(text) or _TWICE.search(text):
         raise UnsupportedError(
             f"the date pattern {text!r} is not supported",
