@@ -167,6 +167,7 @@ def _numbers() -> Iterator[str]:
             for other in ("3", "2.5", "-0.25", "2.5D", "4L")
         )
         yield from (f"{other} {op} {a}" for op in ("-", "/", "DIV") for other in ("10", "0.1", "1D"))
+        yield from (f"round({a}, {places})" for places in ("(1)", "1L", "-(1)"))
         yield f"nullif({a}, 7)"
         yield from (f"{a} {op} 2" for op in ("/", "%"))
         yield f"{a} / CAST(8 AS DECIMAL(3, 0))"

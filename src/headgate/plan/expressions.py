@@ -405,9 +405,23 @@ class ExpressionBinder:
                 args[key] = given.copy() if isinstance(given, exp.Expr) else given
         dtypes = [value.type for value in values]
         result = signature.result(dtypes) if callable(signature.result) else signature.result
-        if signature.name in ("round", "bround"):
-            result = rounded_type(result, _places(node))
+        if signature.name in ("round", "bround") and pa.types.is_decimal(result):
+            result = rounded_type(result, self._places(node))
         return Scalar(type(node)(**args), result)
+
+    def _places(self, node: exp.Expr) -> int:
+        """How many digits behind the point ROUND and BROUND leave: the type of a DECIMAL depends on it."""
+        digits = node.args.get("decimals") or next(iter(node.expressions[1:]), exp.Literal.number(0))
+        sign = 1
+        while isinstance(digits, (exp.Paren, exp.Neg, exp.Cast)):
+            sign = -sign if isinstance(digits, exp.Neg) else sign
+            digits = digits.this
+        if not isinstance(digits, exp.Literal) or not digits.is_int:
+            raise UnsupportedError(
+                f"{syntax.written_name(node)} of a DECIMAL takes a whole number for its digits",
+                place=self.statement.place(node),
+            )
+        return sign * int(digits.this)
 
     def _argument(self, node: exp.Expr, kind: str, function: str) -> Scalar:
         match kind:
@@ -572,16 +586,6 @@ def _name(node: exp.Func) -> str:
         exp.SafeMultiply: "try_multiply",
         exp.SafeDivide: "try_divide",
     }.get(type(node), "")
-
-
-def _places(node: exp.Expr) -> int:
-    """How many digits behind the point ROUND and BROUND leave, if that is a constant."""
-    digits = node.args.get("decimals") or next(iter(node.expressions[1:]), None)
-    negative = isinstance(digits, exp.Neg)
-    number = digits.this if isinstance(digits, exp.Neg) else digits
-    if not isinstance(number, exp.Literal) or not number.is_int:
-        return 0
-    return -int(number.this) if negative else int(number.this)
 
 
 def _seconds(when: exp.Expr) -> exp.Expr:
