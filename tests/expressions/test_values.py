@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.expressions.edges import failing
 from tests.expressions.written import GROUP, Known, by_headgate, known, same
 
+from headgate.model.errors import DataError
+
 KNOWN = known()
+FAILING = list(failing())
 
 
 @pytest.mark.parametrize("start", range(0, len(KNOWN), GROUP))
@@ -14,6 +18,12 @@ def test_values_are_those_of_spark(start: int) -> None:
     found = by_headgate([each.text for each in expected])
     wrong = [pair for pair in zip(expected, found, strict=True) if not _same(*pair)]
     assert not wrong
+
+
+@pytest.mark.parametrize("text", FAILING)
+def test_what_spark_stops_at_is_an_error(text: str) -> None:
+    with pytest.raises(DataError):
+        by_headgate([text])
 
 
 def _same(one: Known, other: Known) -> bool:

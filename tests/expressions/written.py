@@ -20,6 +20,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+from tests.expressions.edges import edges
 
 from headgate.kernels.expressions import evaluate, polars_type
 from headgate.model.errors import HeadgateError
@@ -129,7 +130,7 @@ TYPES = (
 
 def written() -> Iterator[str]:
     """All expressions."""
-    yield from dict.fromkeys(each for part in (_numbers, _texts, _times, _logic) for each in part())
+    yield from dict.fromkeys(each for part in (_numbers, _texts, _times, _logic, edges) for each in part())
 
 
 def _numbers() -> Iterator[str]:
@@ -373,9 +374,7 @@ def _times() -> Iterator[str]:
             f"greatest({a}, r)",
             f"to_date({a})",
         )
-        # A DATE and an INTERVAL of days are a DATE in Spark, and a TIMESTAMP here.
-        days = () if a in "db" else ("1 DAY", "2 WEEKS")
-        for interval in (*days, "-3 HOURS", "90 MINUTES", "1500 MILLISECONDS"):
+        for interval in ("1 DAY", "2 WEEKS", "-3 HOURS", "90 MINUTES", "1500 MILLISECONDS"):
             yield from (f"{a} + INTERVAL {interval}", f"{a} - INTERVAL {interval}")
         for pattern in (
             "yyyy-MM-dd",

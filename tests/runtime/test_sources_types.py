@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -219,13 +220,17 @@ def test_timestamps_that_count_from_1970(text: str, unit: int, instant: Any) -> 
 @given(
     st.lists(st.integers(-(10**16), 10**17), min_size=1, max_size=5),
     st.sampled_from(["seconds", "millis", "micros"]),
+    st.text("0123456789", max_size=12),
 )
 def test_counts_from_1970_are_read_alike_in_all_texts(
-    tmp_path_factory: pytest.TempPathFactory, micros: list[int], unit: str
+    tmp_path_factory: pytest.TempPathFactory, micros: list[int], unit: str, finer: str
 ) -> None:
     folder = tmp_path_factory.mktemp("epoch")
     digits = {"seconds": 6, "millis": 3, "micros": 0}[unit]
-    texts = [format(Decimal(each).scaleb(-digits), "f") for each in micros]
+    # Digits finer than microseconds are cut off downwards.
+    exact = [Decimal(f"{each}.{finer}") for each in micros]
+    texts = [format(each.scaleb(-digits), "f") for each in exact]
+    micros = [math.floor(each) for each in exact]
     (folder / "a.csv").write_text("".join(f"{text},1\n" for text in texts))
     (folder / "a.json").write_text("".join(f'{{"a": {text}, "b": ["{text}"]}}\n' for text in texts))
     options = f"timestampFormat 'epoch_{unit}'"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from headgate.model import decimals
+
 BOOLEAN = pa.bool_()
 INT = pa.int32()
 BIGINT = pa.int64()
@@ -103,15 +105,12 @@ def _common_numeric(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if pa.types.is_floating(left) or pa.types.is_floating(right):
         return DOUBLE
     if pa.types.is_decimal(left) or pa.types.is_decimal(right):
-        (lp, ls), (rp, rs) = _decimal_shape(left), _decimal_shape(right)
-        # Digits before the point are kept; those after it give way.
-        whole = max(lp - ls, rp - rs)
-        scale = min(max(ls, rs), 38 - whole)
-        return pa.decimal128(whole + scale, scale)
+        return pa.decimal128(*decimals.met(digits(left), digits(right)))
     return left if left.bit_width >= right.bit_width else right
 
 
-def _decimal_shape(dtype: pa.DataType) -> tuple[int, int]:
+def digits(dtype: pa.DataType) -> decimals.Digits:
+    """The digits of a decimal, or of a whole number among decimals."""
     if pa.types.is_decimal(dtype):
-        return dtype.precision, dtype.scale
-    return _INTEGER_DIGITS[dtype], 0
+        return decimals.Digits(dtype.precision, dtype.scale)
+    return decimals.Digits(_INTEGER_DIGITS[dtype], 0)

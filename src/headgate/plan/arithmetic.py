@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from headgate.model import types
+from headgate.model import decimals, types
 from headgate.model.scalar import Scalar
+from headgate.plan import intervals
 
-_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
-_MOST_DIGITS, _LEAST_SCALE = 38, 6
+_WRITTEN: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,28 @@ def arithmetic_type(operator: type[exp.Expr], left: Scalar, right: Scalar) -> Op
         a = b = other
     if types.is_numeric(a) and types.is_numeric(b):
         return _numeric(operator, a, b)
+    if a == types.DATE and b == types.INTERVAL and intervals.is_of_days(right.expression):
+        return OperandTypes(a, b, a) if operator in (exp.Add, exp.Sub) else None
+    if b == types.DATE and a == types.INTERVAL and intervals.is_of_days(left.expression):
+        return OperandTypes(a, b, b) if operator is exp.Add else None
     return _temporal(operator, a, b)
 
 
 def _operand_type(value: Scalar, other: Scalar) -> pa.DataType:
     """The operand's type; a whole constant beside a DECIMAL has no more digits than it is written with."""
-    literal = value.expression.this if isinstance(value.expression, exp.Cast) else value.expression
+    literal = value.expression
+    while isinstance(literal, (exp.Cast, exp.Neg)):
+        literal = literal.this
     if types.is_integer(value.type) and pa.types.is_decimal(other.type) and isinstance(literal, exp.Literal):
         return pa.decimal128(max(1, len(str(literal.this).lstrip("0"))), 0)
     return value.type
 
 
-def _numeric(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes:
+def _numeric(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes | None:
     common = types.common_type(a, b)
     assert common is not None
+    if operator in (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor):
+        return OperandTypes(common, common, common) if types.is_integer(common) else None
     if operator is exp.IntDiv:
         return OperandTypes(common, common, types.BIGINT)
     if pa.types.is_decimal(common):
@@ -59,34 +67,22 @@ def _numeric(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Operan
 
 
 def _decimal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes:
-    (p1, s1), (p2, s2) = _shape(a), _shape(b)
-    if operator is exp.Mul:
-        precision, scale = p1 + p2 + 1, s1 + s2
-    elif operator is exp.Div:
-        scale = max(_LEAST_SCALE, s1 + p2 + 1)
-        precision = p1 - s1 + s2 + scale
-    elif operator is exp.Mod:
-        scale = max(s1, s2)
-        precision = min(p1 - s1, p2 - s2) + scale
-    else:
-        scale = max(s1, s2)
-        precision = max(p1 - s1, p2 - s2) + scale + 1
-    if precision > _MOST_DIGITS:
-        # Digits before the point are kept; those after it give way, down to a least number.
-        scale = max(min(scale, _LEAST_SCALE), _MOST_DIGITS - (precision - scale))
-        precision = _MOST_DIGITS
-    return OperandTypes(pa.decimal128(p1, s1), pa.decimal128(p2, s2), pa.decimal128(max(precision, 1), scale))
-
-
-def _shape(dtype: pa.DataType) -> tuple[int, int]:
-    if pa.types.is_decimal(dtype):
-        return dtype.precision, dtype.scale
-    return _DIGITS[dtype], 0
+    left, right = types.digits(a), types.digits(b)
+    result = decimals.operated(_WRITTEN[operator], left, right)
+    return OperandTypes(pa.decimal128(*left), pa.decimal128(*right), pa.decimal128(*result))
 
 
 def _temporal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> OperandTypes | None:
+    if operator in (exp.Mul, exp.Div):
+        scaled = a == types.INTERVAL and types.is_numeric(b)
+        scaled = scaled or (operator is exp.Mul and types.is_numeric(a) and b == types.INTERVAL)
+        return OperandTypes(a, b, types.INTERVAL) if scaled else None
     if operator not in (exp.Add, exp.Sub):
         return None
+    if a == types.DATE and types.is_integer(b):
+        return OperandTypes(a, b, a)
+    if operator is exp.Add and types.is_integer(a) and b == types.DATE:
+        return OperandTypes(a, b, b)
     if operator is exp.Add and a == types.INTERVAL and b != types.INTERVAL:
         turned = _temporal(operator, b, a)
         return turned and OperandTypes(turned.right, turned.left, turned.result)
@@ -97,7 +93,11 @@ def _temporal(operator: type[exp.Expr], a: pa.DataType, b: pa.DataType) -> Opera
             return OperandTypes(types.TIMESTAMP, b, types.TIMESTAMP)
         if a == types.INTERVAL:
             return OperandTypes(a, b, a)
-    if operator is exp.Sub and types.is_timestamp(a) and types.is_timestamp(b):
-        common = types.common_type(a, b)
+    if operator is exp.Sub and _is_moment(a) and _is_moment(b):
+        common = types.TIMESTAMP if types.DATE == a == b else types.common_type(a, b)
         return OperandTypes(common, common, types.INTERVAL)
     return None
+
+
+def _is_moment(dtype: pa.DataType) -> bool:
+    return types.is_timestamp(dtype) or dtype == types.DATE

@@ -16,19 +16,24 @@ from headgate.model.errors import TypeMismatchError, UnsupportedError
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
+from headgate.plan import intervals
 from headgate.plan.arithmetic import arithmetic_type
-from headgate.plan.functions import BY_CLASS, BY_NAME, LIKE_OPERATORS, known_names, rounded_type
+from headgate.plan.functions import (
+    BY_CLASS,
+    BY_NAME,
+    LIKE_OPERATORS,
+    PARTS_OF_TIME,
+    known_names,
+    rounded_type,
+)
 from headgate.plan.scope import Scope, Visible
 from headgate.plan.sqltypes import arrow_type, sql_type
 
 _ORDERINGS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
-_INTERVAL_UNITS = {
-    unit + plural
-    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
-    for plural in ("", "S")
-}
+_SMALLEST = {str(2**31): types.INT, str(2**63): types.BIGINT}
+_BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 
 
 def bind_over_columns(
@@ -100,9 +105,13 @@ class ExpressionBinder:
                 # NOT LIKE comes as a mark on LIKE, not as a NOT around it.
                 return Scalar(exp.Not(this=matches) if node.args.get("negate") else matches, types.BOOLEAN)
             case exp.Neg():
+                return self._negative(node)
+            case exp.BitwiseNot():
                 inner = self._bind(node.this)
-                self._demand(types.is_numeric(inner.type), f"-{node.this.sql()} needs a number", inner, node)
-                return Scalar(exp.Neg(this=inner.expression), inner.type)
+                self._demand(
+                    types.is_integer(inner.type), f"{_quote(node)} needs a whole number", inner, node
+                )
+                return Scalar(exp.BitwiseNot(this=inner.expression), inner.type)
             case exp.If():
                 return self._case(node, [(node.this, node.args["true"])], node.args.get("false"))
             case exp.Case():
@@ -117,10 +126,11 @@ class ExpressionBinder:
                 return self._field(self._bind(node.this), node.expression.name, node)
         if isinstance(node, (*_ORDERINGS, *_EQUALITIES)):
             return self._compare(node)
-        if isinstance(node, _ARITHMETIC):
+        if isinstance(node, (*_ARITHMETIC, *_BITWISE)):
             return self._arithmetic(node)
-        if isinstance(node, exp.Func) and (name := _name(node)) in LIKE_OPERATORS:
-            return self._like_operator(node, name)
+        key = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+        if isinstance(node, exp.Func) and key in LIKE_OPERATORS:
+            return self._like_operator(node, *LIKE_OPERATORS[key])
         return self._function(node)
 
     # -- leaves -----------------------------------------------------------------------------------
@@ -170,16 +180,13 @@ class ExpressionBinder:
         return Scalar(bracket, holder.type.value_type)
 
     def _interval(self, node: exp.Interval) -> Scalar:
-        unit = node.args.get("unit")
-        amount = node.this.name if isinstance(node.this, exp.Literal) else ""
-        name = unit.name.upper() if unit is not None else ""
-        if name not in _INTERVAL_UNITS or not _is_number(amount):
+        clean = intervals.fixed_interval(node)
+        if clean is None:
             raise UnsupportedError(
-                "an interval here is a number and one unit from microseconds to weeks",
-                remedy="months and years have no fixed length; write days",
+                f"{_quote(node)} is not an interval of a fixed length: numbers and units from microseconds to weeks",
+                remedy="months and years have no fixed length: add them to a date or timestamp, or write days",
                 place=self.statement.place(node),
             )
-        clean = exp.Interval(this=exp.Literal.string(amount), unit=exp.Var(this=name.removesuffix("S")))
         return Scalar(clean, types.INTERVAL)
 
     # -- types ------------------------------------------------------------------------------------
@@ -270,7 +277,22 @@ class ExpressionBinder:
         first, *rest = (value.expression for value in values)
         return Scalar(exp.In(this=first, expressions=rest), types.BOOLEAN)
 
+    def _negative(self, node: exp.Neg) -> Scalar:
+        inner = self._bind(node.this)
+        signed = types.is_numeric(inner.type) or inner.type == types.INTERVAL
+        self._demand(signed, f"-{node.this.sql()} needs a number", inner, node)
+        literal = inner.expression.this if isinstance(inner.expression, exp.Cast) else None
+        # The positive counterpart of the smallest number of a type is too large for it.
+        target = (
+            _SMALLEST.get(node.this.name, inner.type) if isinstance(node.this, exp.Literal) else inner.type
+        )
+        if isinstance(literal, exp.Literal) and types.is_integer(target):
+            return Scalar(exp.Cast(this=exp.Neg(this=literal.copy()), to=sql_type(target)), target)
+        return Scalar(exp.Neg(this=inner.expression), inner.type)
+
     def _arithmetic(self, node: exp.Expr) -> Scalar:
+        if isinstance(node, (exp.Add, exp.Sub)) and (moved := self._moved_by_months(node)):
+            return moved
         left, right = self._bind(node.this), self._bind(node.expression)
         typed = arithmetic_type(type(node), left, right)
         if typed is None:
@@ -287,7 +309,21 @@ class ExpressionBinder:
             return Scalar(exp.Cast(this=result, to=sql_type(typed.result)), typed.result)
         return Scalar(result, typed.result)
 
-    def _like_operator(self, node: exp.Func, name: str) -> Scalar:
+    def _moved_by_months(self, node: exp.Add | exp.Sub) -> Scalar | None:
+        """A date or timestamp plus or minus months or years, if that is what is written."""
+        when, step = node.this, intervals.months_of(node.expression)
+        if step is None and isinstance(node, exp.Add):
+            when, step = node.expression, intervals.months_of(node.this)
+        if step is None:
+            return None
+        moved = self._bind(when)
+        timely = types.is_timestamp(moved.type) or moved.type == types.DATE
+        self._demand(timely, f"{_quote(node)} moves a date or timestamp", moved, node)
+        return Scalar(
+            type(node)(this=moved.expression, expression=intervals.month_interval(step)), moved.type
+        )
+
+    def _like_operator(self, node: exp.Func, name: str, operator: type[exp.Binary]) -> Scalar:
         """A function of two numbers that has the types of an operator, such as TRY_ADD."""
         given = node.expressions or [node.this, node.expression]
         if len(given) != 2:
@@ -295,7 +331,7 @@ class ExpressionBinder:
                 f"{name} needs two arguments, not {len(given)}", place=self.statement.place(node)
             )
         left, right = (self._argument(each, "number", syntax.written_name(node)) for each in given)
-        typed = arithmetic_type(LIKE_OPERATORS[name], left, right)
+        typed = arithmetic_type(operator, left, right)
         assert typed is not None
         operands = [convert(left, typed.left).expression, convert(right, typed.right).expression]
         if isinstance(node, exp.Anonymous):
@@ -339,24 +375,18 @@ class ExpressionBinder:
         return self._case(node, branches, node.args.get("default"))
 
     def _extract(self, node: exp.Extract) -> Scalar:
-        parts: dict[str, type[exp.Func]] = {
-            "YEAR": exp.Year,
-            "MONTH": exp.Month,
-            "DAY": exp.Day,
-            "HOUR": exp.Hour,
-            "MINUTE": exp.Minute,
-            "SECOND": exp.Second,
-        }
         name = node.this.name.upper()
         if name == "SECOND":
-            return self._bind(_seconds(node.expression))
-        if name not in parts:
+            # Unlike second(ts), with its fraction.
+            when = self._argument(node.expression, "timestamp", "EXTRACT")
+            return Scalar(exp.Extract(this=exp.var(name), expression=when.expression), pa.decimal128(8, 6))
+        if name not in PARTS_OF_TIME:
             raise UnsupportedError(
                 f"EXTRACT does not know {name}",
-                remedy=did_you_mean(name, parts),
+                remedy=did_you_mean(name, ["SECOND", *PARTS_OF_TIME]),
                 place=self.statement.place(node),
             )
-        return self._bind(parts[name](this=node.expression))
+        return self._bind(PARTS_OF_TIME[name](this=node.expression))
 
     # -- functions --------------------------------------------------------------------------------
 
@@ -427,6 +457,10 @@ class ExpressionBinder:
         match kind:
             case "string":
                 return self.bind(node, expect=types.STRING)
+            case "text":
+                value = self._bind(node)
+                writable = not types.is_nested(value.type) and value.type not in (pa.binary(), types.INTERVAL)
+                return convert(value, types.STRING) if writable else self._coerce(value, types.STRING, node)
             case "double":
                 value = self._bind(node)
                 self._demand(types.is_numeric(value.type), f"{function} needs a number", value, node)
@@ -559,10 +593,6 @@ def _cast_kind(dtype: pa.DataType) -> str:
     return "timestamp" if types.is_timestamp(dtype) else types.spark_name(dtype).lower()
 
 
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).removeprefix("-").isdigit() and text.isascii()
-
-
 def _quote(node: exp.Expr) -> str:
     """An expression as it was written, more or less."""
 
@@ -574,27 +604,3 @@ def _quote(node: exp.Expr) -> str:
 
     text = node.copy().transform(named).sql(dialect="spark", normalize_functions=False)
     return text if len(text) <= 40 else text[:39] + "…"
-
-
-def _name(node: exp.Func) -> str:
-    """The name of a function in lower case, as users know it."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).lower()
-    return {
-        exp.SafeAdd: "try_add",
-        exp.SafeSubtract: "try_subtract",
-        exp.SafeMultiply: "try_multiply",
-        exp.SafeDivide: "try_divide",
-    }.get(type(node), "")
-
-
-def _seconds(when: exp.Expr) -> exp.Expr:
-    """The seconds of a minute with their fraction, a DECIMAL(8, 6)."""
-    micros = exp.Anonymous(
-        this="pmod", expressions=[exp.UnixMicros(this=when), exp.Literal.number(60_000_000)]
-    )
-    whole = exp.Cast(this=micros, to=exp.DataType.build("DECIMAL(8, 0)"))
-    return exp.Cast(
-        this=exp.Div(this=whole, expression=exp.Literal.number(1_000_000)),
-        to=exp.DataType.build("DECIMAL(8, 6)"),
-    )

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from headgate.model import types
+from headgate.model import decimals, types
 from headgate.model.aggregates import aggregate_names
 
 Result: TypeAlias = "pa.DataType | Callable[[Sequence[pa.DataType]], pa.DataType]"
@@ -47,7 +47,7 @@ def _rounded(dtypes: Sequence[pa.DataType]) -> pa.DataType:
     if pa.types.is_decimal(dtype) and dtype.scale == 0:
         return dtype
     if pa.types.is_decimal(dtype):
-        return pa.decimal128(min(38, dtype.precision - dtype.scale + 1), 0)
+        return pa.decimal128(*decimals.rounded(types.digits(dtype), 0))
     return types.BIGINT
 
 
@@ -77,7 +77,9 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.Substring: Signature(
         "substring", {"this": "string", "start": "integer", "length": "integer"}, types.STRING
     ),
-    exp.StrPosition: Signature("instr", {"this": "string", "substr": "string"}, types.INT),
+    exp.StrPosition: Signature(
+        "instr", {"this": "string", "substr": "string", "position": "integer"}, types.INT
+    ),
     exp.StartsWith: Signature("startswith", {"this": "string", "expression": "string"}, types.BOOLEAN),
     exp.EndsWith: Signature("endswith", {"this": "string", "expression": "string"}, types.BOOLEAN),
     exp.Contains: Signature("contains", {"this": "string", "expression": "string"}, types.BOOLEAN),
@@ -106,7 +108,7 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.Greatest: Signature("greatest", {"this": "same", "expressions": "same"}, _first),
     exp.Least: Signature("least", {"this": "same", "expressions": "same"}, _first),
     exp.Coalesce: Signature("coalesce", {"this": "same", "expressions": "same"}, _first),
-    exp.Concat: Signature("concat", {"expressions": "string"}, types.STRING),
+    exp.Concat: Signature("concat", {"expressions": "text"}, types.STRING),
     exp.Nvl2: Signature("nvl2", {"this": "any", "true": "same", "false": "same"}, _last),
     exp.IsNan: Signature("isnan", {"this": "double"}, types.BOOLEAN),
     exp.Nanvl: Signature("nanvl", {"this": "double", "expression": "double"}, types.DOUBLE),
@@ -124,7 +126,7 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.Degrees: _math("degrees"),
     exp.Radians: _math("radians"),
     exp.Pi: Signature("pi", {}, types.DOUBLE),
-    exp.ConcatWs: Signature("concat_ws", {"expressions": "string"}, types.STRING),
+    exp.ConcatWs: Signature("concat_ws", {"expressions": "text"}, types.STRING),
     exp.Initcap: _string("initcap"),
     exp.Left: Signature("left", {"this": "string", "expression": "integer"}, types.STRING),
     exp.Right: Signature("right", {"this": "string", "expression": "integer"}, types.STRING),
@@ -159,7 +161,7 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.AddMonths: Signature("add_months", {"this": "date", "expression": "integer"}, types.DATE),
     exp.LastDay: Signature("last_day", {"this": "date"}, types.DATE),
     exp.ArraySize: Signature("size", {"this": "array"}, types.INT),
-    exp.DPipe: Signature("||", {"this": "string", "expression": "string"}, types.STRING),
+    exp.DPipe: Signature("||", {"this": "text", "expression": "text"}, types.STRING),
 }
 
 BY_NAME: Mapping[str, Signature] = {
@@ -180,30 +182,41 @@ BY_NAME: Mapping[str, Signature] = {
 }
 """Functions that sqlglot has no class for, by lower-case name."""
 
-LIKE_OPERATORS: Mapping[str, type[exp.Binary]] = {
-    "try_add": exp.Add,
-    "try_subtract": exp.Sub,
-    "try_multiply": exp.Mul,
-    "try_divide": exp.Div,
-    "try_mod": exp.Mod,
-    "pmod": exp.Mod,
+LIKE_OPERATORS: Mapping[type[exp.Expr] | str, tuple[str, type[exp.Binary]]] = {
+    exp.SafeAdd: ("try_add", exp.Add),
+    exp.SafeSubtract: ("try_subtract", exp.Sub),
+    exp.SafeMultiply: ("try_multiply", exp.Mul),
+    exp.SafeDivide: ("try_divide", exp.Div),
+    "try_mod": ("try_mod", exp.Mod),
+    "pmod": ("pmod", exp.Mod),
 }
-"""Functions of two numbers whose types are those of an operator."""
+"""Functions of two numbers, by sqlglot's class or lower-case name, with the operator whose types they have."""
+
+
+PARTS_OF_TIME: Mapping[str, type[exp.Func]] = {
+    "YEAR": exp.Year,
+    "QUARTER": exp.Quarter,
+    "MONTH": exp.Month,
+    "WEEK": exp.WeekOfYear,
+    "DAY": exp.Day,
+    "DAYOFWEEK": exp.DayOfWeek,
+    "DOW": exp.DayOfWeek,
+    "DOY": exp.DayOfYear,
+    "HOUR": exp.Hour,
+    "MINUTE": exp.Minute,
+}
+"""What EXTRACT takes out of an instant, and the function that does the same; seconds have a fraction, and none."""
 
 
 def rounded_type(dtype: pa.DataType, places: int) -> pa.DataType:
     """What ROUND to so many digits behind the point gives: a digit more in front of it for decimals."""
     if not pa.types.is_decimal(dtype):
         return dtype
-    whole = dtype.precision - dtype.scale + 1
-    if places < 0:
-        return pa.decimal128(min(38, max(whole, 1 - places)), 0)
-    scale = min(dtype.scale, places)
-    return pa.decimal128(min(38, whole + scale), scale)
+    return pa.decimal128(*decimals.rounded(types.digits(dtype), places))
 
 
 def known_names() -> list[str]:
     """Every function name that a suggestion may offer."""
     scalar = [signature.name for signature in (*BY_CLASS.values(), *BY_NAME.values())]
-    more = ("cast", "if", "nvl", "nullif", *LIKE_OPERATORS)
+    more = ("cast", "if", "nvl", "nullif", *(name for name, _ in LIKE_OPERATORS.values()))
     return sorted({*scalar, *(name.lower() for name in aggregate_names()), *more})

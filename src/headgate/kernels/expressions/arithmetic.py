@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 import numpy as np
 import polars as pl
 from sqlglot import exp
 
-from headgate.kernels.expressions import calendar
+from headgate.kernels.expressions import calendar, decimals
 from headgate.kernels.expressions.compile import compile_node, named
 from headgate.kernels.expressions.dtypes import FLOATS, INTEGERS, type_name
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
@@ -125,10 +124,12 @@ def _combined(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple
         return calendar.scale(operator, left, right, node)
     if operator == "%":
         return _remainder(left, right, node)
+    zero = [_zero(left, right, node)] if operator == "/" else []
     if isinstance(left.dtype, pl.Decimal) and isinstance(right.dtype, pl.Decimal):
-        return _decimals(operator, left, right, node)
+        value, too_large = decimals.combined(operator, left, right, node)
+        return value, too_large + zero
     if operator == "/":
-        return combine(lambda a, b: a / b, left, right), [_zero(left, right, node)]
+        return combine(lambda a, b: a / b, left, right), zero
     result = combine(_PLAIN[operator], left, right)
     if result.dtype not in INTEGERS:
         return result, []
@@ -196,57 +197,6 @@ def _quotient(a: pl.Expr, b: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     dividend, by = a.cast(wide), divisor.cast(wide)
     whole = dividend - _exact_remainder(dividend, by)
     return (whole // by if dtype in INTEGERS else whole / by).cast(pl.Int64, strict=False)
-
-
-def _decimals(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
-    """Decimals at the scale that Spark SQL gives the result; Polars keeps the larger of the operands'."""
-    target = decimal_result(operator, left.dtype, right.dtype)
-    working = pl.Decimal(38, max(target.scale, _scale(left), _scale(right)))
-    wide = [side.map(lambda a: a.cast(working, strict=False)).once() for side in (left, right)]
-    operate = _PLAIN.get(operator, lambda a, b: _divided(a, b, working.scale))
-    exact = combine(operate, *wide).once()
-    value = exact.map(
-        lambda a: a.round(target.scale, mode="half_away_from_zero").cast(target, strict=False)
-    ).once()
-    steps = [(left, wide[0]), (right, wide[1]), (exact, value)]
-    lost = pl.any_horizontal(before.expr.is_not_null() & after.expr.is_null() for before, after in steps)
-    failures = [Check(lost, f"is too large for {type_name(target)}", node)]
-    return value, failures + ([_zero(left, right, node)] if operator == "/" else [])
-
-
-def _divided(a: pl.Expr, b: pl.Expr, scale: int) -> pl.Expr:
-    """The quotient of decimals of one scale, NULL for a divisor of 0; a half is rounded away from 0, not to even.
-
-    The remainder tells a half. It is exact although the products are not: they wrap around, it would not.
-    """
-    quotient = a / pl.when(b != 0).then(b)
-    dividend, divisor = a.to_physical(), b.to_physical()
-    rest = dividend * pl.lit(10**scale, dtype=pl.Int128) - quotient.to_physical() * divisor
-    short = ((rest * 2).abs() == divisor.abs()) & ((rest < 0) == (dividend < 0))
-    last = pl.lit(Decimal(1).scaleb(-scale), dtype=pl.Decimal(38, scale))
-    away = pl.when((dividend < 0) == (divisor < 0)).then(quotient + last).otherwise(quotient - last)
-    return pl.when(short & (rest != 0)).then(away).otherwise(quotient)
-
-
-def _scale(value: Typed) -> int:
-    assert isinstance(value.dtype, pl.Decimal)
-    return value.dtype.scale
-
-
-def decimal_result(operator: str, left: pl.DataType, right: pl.DataType) -> pl.Decimal:
-    """The type of a decimal operation: all digits if 38 suffice, else whole digits before fractions."""
-    assert isinstance(left, pl.Decimal) and isinstance(right, pl.Decimal)
-    (p1, s1), (p2, s2) = (left.precision, left.scale), (right.precision, right.scale)
-    match operator:
-        case "*":
-            whole, scale = p1 - s1 + p2 - s2 + 1, s1 + s2
-        case "/":
-            whole, scale = p1 - s1 + s2, max(6, s1 + p2 + 1)
-        case _:
-            whole, scale = max(p1 - s1, p2 - s2) + 1, max(s1, s2)
-    if whole + scale > 38:
-        scale = max(38 - whole, min(scale, 6))
-    return pl.Decimal(min(38, whole + scale), scale)
 
 
 def _zero(dividend: Typed, divisor: Typed, node: exp.Expr) -> Check:

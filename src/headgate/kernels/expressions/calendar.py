@@ -6,7 +6,7 @@ beside a date, as in `date + INTERVAL 1 MONTH`, where the end of a short month s
 
 from __future__ import annotations
 
-import re
+from fractions import Fraction
 
 import polars as pl
 from sqlglot import exp
@@ -18,14 +18,6 @@ from headgate.model.errors import UnsupportedError
 from headgate.model.time import DAY, UNITS
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_SPANS = {
-    ("DAY", "HOUR"): r"(?P<DAY>\d+) (?P<HOUR>\d+)",
-    ("DAY", "MINUTE"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+)",
-    ("DAY", "SECOND"): r"(?P<DAY>\d+) (?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d+)?)",
-    ("HOUR", "MINUTE"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+)",
-    ("HOUR", "SECOND"): r"(?P<HOUR>\d+):(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d+)?)",
-    ("MINUTE", "SECOND"): r"(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d+)?)",
-}
 
 
 def unit_name(node: exp.Expr | str) -> str:
@@ -36,32 +28,8 @@ def unit_name(node: exp.Expr | str) -> str:
 
 @compile_node.register
 def _(node: exp.Interval, scope: Scope) -> Typed:
-    unit = node.args.get("unit")
-    if unit is None or isinstance(unit, exp.IntervalSpan) or isinstance(node.this, exp.Literal):
-        return Typed(pl.lit(interval_length(node), dtype=pl.Int64).cast(INTERVAL), scope)
-    size = _unit_length(unit, node)
-    return compile_node(node.this, scope).map(lambda count: (count.cast(pl.Int64) * size).cast(INTERVAL))
-
-
-def interval_length(node: exp.Interval) -> int:
-    """Microseconds of an interval that is written out."""
-    unit = node.args.get("unit")
-    text = node.this.name.strip()
-    if isinstance(unit, exp.IntervalSpan):
-        return _span_length(text, unit, node)
-    if unit is not None:
-        return round(_count(text, node) * _unit_length(unit, node))
-    pairs = re.findall(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
-    if not pairs or re.sub(r"[+-]?\d+(?:\.\d+)?\s*[A-Za-z]+\s*", "", text):
-        raise UnsupportedError(f"`{shown(node)}` is not an interval of days and smaller units")
-    return sum(round(float(count) * _unit_length(word, node)) for count, word in pairs)
-
-
-def _count(text: str, node: exp.Interval) -> float:
-    try:
-        return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
-    except ValueError:
-        raise UnsupportedError(f"`{shown(node)}` does not have a number before its unit") from None
+    count, length = Fraction(node.name), _unit_length(node.args["unit"], node)
+    return Typed(pl.lit(round(count * length), dtype=pl.Int64).cast(INTERVAL), scope)
 
 
 def _unit_length(unit: exp.Expr | str, node: exp.Expr) -> int:
@@ -72,16 +40,6 @@ def _unit_length(unit: exp.Expr | str, node: exp.Expr) -> int:
             remedy="use days or smaller units, or add it to a date or timestamp",
         )
     return length
-
-
-def _span_length(text: str, span: exp.IntervalSpan, node: exp.Interval) -> int:
-    pattern = _SPANS.get((unit_name(span.this), unit_name(span.expression)))
-    found = pattern and re.fullmatch(r"(?P<sign>[+-]?)" + pattern, text)
-    if not found:
-        raise UnsupportedError(f"`{shown(node)}` does not have the form that its units ask for")
-    fields = found.groupdict()
-    sign = -1 if fields.pop("sign") == "-" else 1
-    return sign * sum(round(float(count) * UNITS[unit]) for unit, count in fields.items())
 
 
 def written_step(node: exp.Expr) -> tuple[exp.Expr, exp.Interval] | None:
@@ -120,6 +78,22 @@ def by_days(date: pl.Expr, days: pl.Expr) -> pl.Expr:
 def by_months(when: Typed, months: pl.Expr) -> Typed:
     """A date or timestamp moved by months, stopping at the end of a short one."""
     return when.map(lambda a: a.dt.offset_by(pl.format("{}mo", months)))
+
+
+def months_between(earlier: pl.Expr, later: pl.Expr) -> pl.Expr:
+    """How many whole months lie between two instants, negative if the second is the earlier one."""
+
+    def ordinal(when: pl.Expr) -> pl.Expr:
+        return when.dt.year().cast(pl.Int64) * 12 + when.dt.month().cast(pl.Int64)
+
+    def within(when: pl.Expr) -> pl.Expr:
+        """Days and time of the month."""
+        return (when - when.dt.truncate("1mo")).cast(pl.Int64)
+
+    months = ordinal(later) - ordinal(earlier)
+    rest = within(later) - within(earlier)
+    begun = pl.when((months > 0) & (rest < 0)).then(1).when((months < 0) & (rest > 0)).then(-1).otherwise(0)
+    return months - begun
 
 
 def months_of(unit: str) -> int | None:

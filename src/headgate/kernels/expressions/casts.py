@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from sqlglot import exp
 
-from headgate.kernels.expressions import notation
+from headgate.kernels.expressions import decimals, notation
 from headgate.kernels.expressions.compile import compile_node
 from headgate.kernels.expressions.dtypes import (
     FLOATS,
@@ -70,7 +70,7 @@ def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.E
             # By way of the shortest text, so that 0.1 stays 0.1 and halves round away from zero.
             return notation.decimal_of(a.cast(pl.String), target)
         case pl.Decimal(), pl.Decimal():
-            return notation.rounded(a, source, target)
+            return decimals.rescaled(a, source, target)
         case _, _ if _is_number(source) and _is_number(target):
             return a.cast(target, strict=False)
         case pl.Date(), pl.Datetime():

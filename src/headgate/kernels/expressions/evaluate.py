@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,18 +20,20 @@ from headgate.model.scalar import Scalar
 def evaluate(frame: pl.DataFrame, outputs: Mapping[str, Scalar], keep: Sequence[str] = ()) -> pl.DataFrame:
     """The named scalars of every row, then the columns to keep; DataError where a value does not exist."""
     compiled = {name: _compiled(scalar, _layout(frame)) for name, scalar in outputs.items()}
-    whole = _checked(frame, compiled.values())
     # A column of the frame keeps constants as tall as it is when nothing else does.
     height = pl.col(frame.columns[0]).alias("_height")
-    return whole.select(height, *(one.expr.alias(name) for name, one in compiled.items()), *keep).drop(
-        "_height"
-    )
+    with _told_overflow():
+        whole = _checked(frame, compiled.values())
+        return whole.select(height, *(one.expr.alias(name) for name, one in compiled.items()), *keep).drop(
+            "_height"
+        )
 
 
 def keep_rows(frame: pl.DataFrame, predicate: Scalar) -> pl.DataFrame:
     """The rows on which the predicate is TRUE; DataError where it has no value."""
     compiled = _compiled(predicate, _layout(frame))
-    return _checked(frame, [compiled]).filter(compiled.expr).select(frame.columns)
+    with _told_overflow():
+        return _checked(frame, [compiled]).filter(compiled.expr).select(frame.columns)
 
 
 def compile_scalar(scalar: Scalar) -> pl.Expr:
@@ -93,17 +96,23 @@ def _compiled(scalar: Scalar, layout: Layout) -> Typed:
     return value if target == pl.Null() else convert(value, target, scalar.expression)
 
 
-def _checked(frame: pl.DataFrame, compiled: Iterable[Typed]) -> pl.DataFrame:
-    """The frame with all named values, once no check has found a row to complain about."""
-    compiled = list(compiled)
-    checks = [check for one in compiled for check in one.checks]
+@contextmanager
+def _told_overflow() -> Iterator[None]:
+    """Polars fails on a whole column where one of its decimals has too many digits."""
     try:
-        whole = with_lets(frame, together(compiled))
-        failed = whole.select(check.mask.any().alias(str(i)) for i, check in enumerate(checks))
+        yield
     except pl.exceptions.ComputeError as error:
         if "overflow in decimal" not in str(error):
             raise
         raise DataError("a decimal number needs more than 38 digits", remedy=Check.remedy) from error
+
+
+def _checked(frame: pl.DataFrame, compiled: Iterable[Typed]) -> pl.DataFrame:
+    """The frame with all named values, once no check has found a row to complain about."""
+    compiled = list(compiled)
+    checks = [check for one in compiled for check in one.checks]
+    whole = with_lets(frame, together(compiled))
+    failed = whole.select(check.mask.any().alias(str(i)) for i, check in enumerate(checks))
     if frame.height:
         for check, column in zip(checks, failed, strict=True):
             if column.first():

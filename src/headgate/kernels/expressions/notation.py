@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from headgate.kernels.expressions.decimals import rescaled
 from headgate.kernels.expressions.dtypes import FLOATS, INTEGERS
 from headgate.model.time import HOUR, MINUTE, SECOND
 
@@ -11,9 +12,10 @@ _YEAR_MONTH_DAY = r"^\s*([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
 _DATE = _YEAR_MONTH_DAY + r"(?:[ T].*)?)?)?\s*$"
 _INSTANT = (
     _YEAR_MONTH_DAY
-    + r"(?:[ T](?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    + r"(?:[ T](?:(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?)?"
     + r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?\s*$"
 )
+_FARTHEST_ZONE = 18 * HOUR
 _TRUE = ("t", "true", "y", "yes", "1")
 _FALSE = ("f", "false", "n", "no", "0")
 
@@ -56,16 +58,7 @@ def decimal_of(text: pl.Expr, target: pl.Decimal) -> pl.Expr:
     """Text as decimals, halves rounded away from zero."""
     whole = target.precision - target.scale
     wide = pl.Decimal(38, max(target.scale, min(38 - whole, target.scale + 12)))
-    return rounded(text.cast(wide, strict=False), wide, target)
-
-
-def rounded(value: pl.Expr, source: pl.Decimal, target: pl.Decimal) -> pl.Expr:
-    """Decimals at another scale, halves rounded away from zero, NULL where the digits do not suffice."""
-    if target.scale < source.scale:
-        # One more digit in front: 9.5 rounds to 10.
-        roomy = pl.Decimal(38, source.scale)
-        value = value.cast(roomy).round(target.scale, mode="half_away_from_zero")
-    return value.cast(target, strict=False)
+    return rescaled(text.cast(wide, strict=False), wide, target)
 
 
 def _date(groups: pl.Expr) -> pl.Expr:
@@ -78,8 +71,9 @@ def _instant(text: pl.Expr) -> pl.Expr:
     groups = text.str.extract_groups(_INSTANT)
     hour, minute, second = (groups.struct.field(str(i)).fill_null("0").cast(pl.Int64) for i in (4, 5, 6))
     fraction = groups.struct.field("7").fill_null("0").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
-    micros = hour * HOUR + minute * MINUTE + second * SECOND + fraction - _offset(groups.struct.field("8"))
-    valid = (hour < 24) & (minute < 60) & (second < 60)
+    offset = _offset(groups.struct.field("8"))
+    micros = hour * HOUR + minute * MINUTE + second * SECOND + fraction - offset
+    valid = (hour < 24) & (minute < 60) & (second < 60) & (offset.abs() <= _FARTHEST_ZONE)
     midnight = _date(groups).cast(pl.Datetime("us")).cast(pl.Int64)
     return pl.when(valid).then(midnight + micros)
 
@@ -88,7 +82,7 @@ def _offset(zone: pl.Expr) -> pl.Expr:
     parts = zone.str.extract_groups(r"^([+-])(\d{1,2}):?(\d{2})?$")
     sign = pl.when(parts.struct.field("1") == "-").then(-1).otherwise(1)
     hours, minutes = (parts.struct.field(i).fill_null("0").cast(pl.Int64) for i in ("2", "3"))
-    return sign * (hours * HOUR + minutes * MINUTE)
+    return pl.when(minutes < 60).then(sign * (hours * HOUR + minutes * MINUTE))
 
 
 def _float_text(value: pl.Expr) -> pl.Expr:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 import polars as pl
 from sqlglot import exp
 
+from headgate.kernels.expressions import decimals
 from headgate.kernels.expressions.compile import compile_node, constant_integer, named
 from headgate.kernels.expressions.dtypes import INTEGERS, type_name
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine
-
-RoundMode = Literal["half_to_even", "half_away_from_zero"]
+from headgate.model.decimals import rounded
 
 
 def _logarithm(value: pl.Expr) -> pl.Expr:
@@ -120,8 +119,9 @@ def _(node: exp.Floor | exp.Ceil, scope: Scope) -> Typed:
     if value.dtype in INTEGERS:
         return value.map(lambda a: a.cast(pl.Int64))
     if isinstance(value.dtype, pl.Decimal):
-        target = pl.Decimal(min(38, value.dtype.precision - value.dtype.scale + 1), 0)
-        return value.map(lambda a: _toward(a, down).cast(target))
+        target = pl.Decimal(*rounded(decimals.digits(value.dtype), 0))
+        scale = value.dtype.scale
+        return value.map(lambda a: decimals.whole_part(a, scale, down=down).cast(target))
 
     def saturated(a: pl.Expr) -> pl.Expr:
         whole = _toward(a.cast(pl.Float64), down)
@@ -154,16 +154,7 @@ def _round(value: Typed, digits: exp.Expr | None, node: exp.Expr, *, even: bool)
     if value.dtype in INTEGERS:
         return value if places >= 0 else _round_whole(value, 10**-places, node, even=even)
     if isinstance(value.dtype, pl.Decimal):
-        scale = max(0, min(places, value.dtype.scale))
-        whole = max(value.dtype.precision - value.dtype.scale + 1, 1 - places)
-        mode: RoundMode = "half_to_even" if even else "half_away_from_zero"
-        # A power of ten divides without rest where there is room for as many digits more.
-        roomy = pl.Decimal(38, min(37, value.dtype.scale + max(0, -places)))
-        target = pl.Decimal(min(38, whole + scale), scale)
-        if places < 0:
-            power = 10**-places
-            return value.map(lambda a: ((a.cast(roomy) / power).round(0, mode=mode) * power).cast(target))
-        return value.map(lambda a: a.cast(roomy).round(scale, mode=mode).cast(target))
+        return _round_decimal(value, places, node, even=even)
     return value.map(lambda a: _round_real(a, places, even=even))
 
 
@@ -186,20 +177,22 @@ def _round_real(value: pl.Expr, places: int, *, even: bool) -> pl.Expr:
     return pl.when(scaled < 2.0**52).then(result * value.sign()).otherwise(value)
 
 
+def _round_decimal(value: Typed, places: int, node: exp.Expr, *, even: bool) -> Typed:
+    digits = decimals.digits(value.dtype)
+    target = pl.Decimal(*rounded(digits, places))
+    if places >= digits.scale:
+        return value.map(lambda a: a.cast(target))
+    result = value.map(lambda a: decimals.rounded(a, digits.scale, places, even=even).cast(target)).once()
+    reason = f"is too large for {type_name(target)}"
+    return result.failing([Check(value.expr.is_not_null() & result.expr.is_null(), reason, node)])
+
+
 def _round_whole(value: Typed, power: int, node: exp.Expr, *, even: bool) -> Typed:
     """Tens, hundreds, ... of a whole number."""
     dtype = value.dtype
-
-    def nearest(a: pl.Expr) -> pl.Expr:
-        wide = a.cast(pl.Int128)
-        size = wide.abs()
-        low, rest = size // power, size % power
-        up = rest * 2 >= power
-        if even:
-            up = (rest * 2 > power) | ((rest * 2 == power) & (low % 2 == 1))
-        return (low + up.cast(pl.Int128)) * power * pl.when(wide < 0).then(-1).otherwise(1)
-
-    result = value.map(lambda a: nearest(a).cast(dtype, strict=False)).once()
+    result = value.map(
+        lambda a: (decimals.nearest(a, power, even=even) * power).cast(dtype, strict=False)
+    ).once()
     reason = f"is too large for {type_name(dtype)}"
     return result.failing([Check(value.expr.is_not_null() & result.expr.is_null(), reason, node)])
 

@@ -28,7 +28,7 @@ _CALLS = {
     """,
     "time": """
         year(ts); quarter(ts); month(ts); day(ts); dayofmonth(ts); dayofweek(ts); weekday(ts);
-        dayofyear(ts); weekofyear(ts); hour(ts); minute(ts); second(ts); extract(YEAR FROM ts);
+        dayofyear(ts); weekofyear(ts); hour(ts); minute(ts); second(ts); extract(SECOND FROM ts);
         date_trunc('HOUR', ts); trunc(d, 'MM'); to_date(ts); date(ts); to_timestamp(s, 'yyyy-MM-dd');
         timestamp(d); unix_timestamp(ts); to_unix_timestamp(ts); unix_seconds(ts); unix_millis(ts);
         unix_micros(ts); unix_date(d); date_from_unix_date(i); timestamp_seconds(i);

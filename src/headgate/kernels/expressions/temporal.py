@@ -37,8 +37,8 @@ _TRUNCATE = {
 _DEFAULTS = (
     (r"%Y|%y", "%Y", "1970"),
     (r"%m|%b|%B|%-m", "%m", "01"),
-    (r"%d|%-d|%j", "%d", "01"),
-    (r"%H|%-H|%I", "%H", "00"),
+    (r"%d|%-d|%-?j", "%d", "01"),
+    (r"%H|%-H|%-?I", "%H", "00"),
     (r"%M|%-M", "%M", "00"),
     (r"%S|%-S", "%S", "00"),
 )
@@ -67,7 +67,6 @@ _CLASSES: dict[type[exp.Expr], str] = {
     exp.Minute: "MINUTE",
     exp.Second: "SECOND",
 }
-_EXTRACT = {"DAYOFMONTH": "DAY", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR", "WEEKOFYEAR": "WEEK", "W": "WEEK"}
 
 
 @compile_node.register(exp.Year)
@@ -87,15 +86,13 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.Extract, scope: Scope) -> Typed:
-    unit = calendar.unit_name(node.this)
-    unit = _EXTRACT.get(unit, unit)
-    if unit not in _PARTS:
-        raise UnsupportedError(f"EXTRACT does not know the part {node.this.name}")
-    if unit == "SECOND":
-        when = _timestamp(compile_node(node.expression, scope), node)
-        micros = when.map(lambda a: a.cast(pl.Int64) % (60 * SECOND))
-        return micros.map(lambda m: (m.cast(pl.Decimal(14, 6)) / pl.lit(SECOND)).cast(pl.Decimal(8, 6)))
-    return _part(unit, compile_node(node.expression, scope), node)
+    if calendar.unit_name(node.this) != "SECOND":
+        raise UnsupportedError(
+            f"`{shown(node)}` is not a function of time here; the binder has one for each part"
+        )
+    when = _timestamp(compile_node(node.expression, scope), node)
+    micros = when.map(lambda a: a.cast(pl.Int64) % (60 * SECOND))
+    return micros.map(lambda m: (m.cast(pl.Decimal(14, 6)) / pl.lit(SECOND)).cast(pl.Decimal(8, 6)))
 
 
 @named("weekday")
@@ -157,7 +154,7 @@ def _full(text: pl.Expr, pattern: str) -> pl.Expr:
     return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
 
 
-_PATTERN = re.compile(r"(%-?[YymdHIMSjpBbaA]|%[369]f|%%T|[^A-Za-z%'])*")
+_PATTERN = re.compile(r"(%-?[YymdHIMSjpBbaAzZ]|%[369]f(?!%\df)|%%T|[^A-Za-z%'])*")
 _TWICE = re.compile(r"%-?([a-zA-Z])%-?\1")
 
 
@@ -166,10 +163,10 @@ def strftime(form: exp.Expr | None) -> str:
 
     What it has not translated, or put together from parts of a letter too many, is refused.
     """
-    text = constant_text(form, "the pattern of a date").replace("strict", "")
+    text = constant_text(form, "the pattern of a date").replace("strict", "").replace("%f", "SSSSSS")
     for digits in (9, 6, 3):
         text = text.replace("S" * digits, f"%{digits}f")
-    text = text.replace("%f", "%6f").replace("'T'", "%%T")
+    text = text.replace("'T'", "%%T")
     if not _PATTERN.fullmatch(text) or _TWICE.search(text):
         raise UnsupportedError(
             f"the date pattern {text!r} is not supported",
@@ -184,7 +181,8 @@ def _(node: exp.TimeToStr | exp.UnixToStr, scope: Scope) -> Typed:
     value = compile_node(node.this, scope)
     if isinstance(node, exp.UnixToStr):
         value = value.map(lambda a: (a.cast(pl.Int64) * SECOND).cast(TIMESTAMP))
-    pattern = strftime(node.args["format"])
+    # Polars does not write nine digits of microseconds.
+    pattern = strftime(node.args["format"]).replace("%9f", "%6f000")
     return _timestamp(value, node.this).map(lambda a: a.dt.strftime(pattern))
 
 
@@ -210,16 +208,23 @@ def _(node: exp.DateDiff, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.TimestampDiff, scope: Scope) -> Typed:
-    size = UNITS.get(calendar.unit_name(node.args["unit"]))
+    unit = calendar.unit_name(node.args["unit"])
+    later, earlier = (_timestamp(compile_node(n, scope), n).once() for n in (node.this, node.expression))
+    if (months := calendar.months_of(unit)) is not None:
+        return combine(lambda a, b: _quotient(calendar.months_between(b, a), months), later, earlier)
+    size = UNITS.get(unit)
     if size is None:
-        raise UnsupportedError(f"TIMESTAMPDIFF counts weeks or smaller units, not {node.args['unit'].name}")
-    later, earlier = (_timestamp(compile_node(n, scope), n) for n in (node.this, node.expression))
+        raise UnsupportedError(f"TIMESTAMPDIFF does not count {node.args['unit'].name}")
 
     def whole(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        micros = a.cast(pl.Int64) - b.cast(pl.Int64)
-        return micros.sign() * (micros.abs() // size)
+        return _quotient(a.cast(pl.Int64) - b.cast(pl.Int64), size)
 
-    return combine(whole, later.once(), earlier.once())
+    return combine(whole, later, earlier)
+
+
+def _quotient(number: pl.Expr, by: int) -> pl.Expr:
+    """Whole numbers divided, rounded toward zero."""
+    return number.sign() * (number.abs() // by)
 
 
 @compile_node.register

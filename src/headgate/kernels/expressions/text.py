@@ -11,7 +11,7 @@ from sqlglot import exp
 from headgate.kernels.expressions.compile import compile_node, constant_integer, constant_text, named
 from headgate.kernels.expressions.dtypes import type_name
 from headgate.kernels.expressions.text_length import LONGEST_TEXT, fitting
-from headgate.kernels.expressions.typed import Scope, Typed, combine, shown
+from headgate.kernels.expressions.typed import Scope, Typed, combine, one_height, shown
 from headgate.model.errors import UnsupportedError
 
 
@@ -80,10 +80,13 @@ def _(node: exp.Substring, scope: Scope) -> Typed:
 def _slice(text: pl.Expr, start: pl.Expr, length: pl.Expr | None = None) -> pl.Expr:
     position = start.cast(pl.Int64)
     offset = pl.when(position > 0).then(position - 1).otherwise(position)
+    # Polars takes an offset or length of NULL for none at all.
     if length is None:
         # Counted from the end beyond the beginning, the rest is the whole text.
-        return text.str.slice(pl.max_horizontal(offset, -text.str.len_chars().cast(pl.Int64)))
-    return text.str.slice(offset, pl.max_horizontal(length.cast(pl.Int64), pl.lit(0)))
+        rest = text.str.slice(pl.max_horizontal(offset, -text.str.len_chars().cast(pl.Int64)))
+        return pl.when(position.is_not_null()).then(rest)
+    part = text.str.slice(offset, pl.max_horizontal(length.cast(pl.Int64), pl.lit(0)))
+    return pl.when(position.is_not_null() & length.is_not_null()).then(part)
 
 
 @compile_node.register
@@ -96,7 +99,9 @@ def _(node: exp.Left, scope: Scope) -> Typed:
 def _(node: exp.Right, scope: Scope) -> Typed:
     text, count = compile_node(node.this, scope).once(), compile_node(node.expression, scope).once()
     return combine(
-        lambda a, n: pl.when(n > 0).then(_slice(a, -n.cast(pl.Int64))).otherwise(a.str.slice(0, 0)),
+        lambda a, n: (
+            pl.when(n > 0).then(_slice(a, -n.cast(pl.Int64))).when(n.is_not_null()).then(a.str.slice(0, 0))
+        ),
         text,
         count,
     )
@@ -135,7 +140,13 @@ def _(node: exp.Replace, scope: Scope) -> Typed:
     given = node.args.get("replacement")
     replacement = Typed(pl.lit(""), scope) if given is None else compile_node(given, scope)
     text, replacement = text.once(), replacement.once()
-    value = combine(lambda a, new: a.str.replace_all(search, new, literal=True), text, replacement)
+
+    def replaced(a: pl.Expr, new: pl.Expr) -> pl.Expr:
+        # Polars stops at a replacement that is NULL.
+        found = a.str.replace_all(search, new.fill_null(""), literal=True)
+        return found if given is None else pl.when(new.is_not_null()).then(found)
+
+    value = combine(replaced, text, replacement)
     if given is None or (isinstance(given, exp.Literal) and len(given.name) <= len(search)):
         return value
     hits = text.expr.str.count_matches(search, literal=True).cast(pl.Int64)
@@ -145,9 +156,7 @@ def _(node: exp.Replace, scope: Scope) -> Typed:
         hits * new.str.len_bytes().cast(pl.Int64),
         node,
     )
-    made = combine(
-        lambda a, new: pl.when(fits).then(a).str.replace_all(search, new, literal=True), text, replacement
-    )
+    made = combine(lambda a, new: replaced(pl.when(fits).then(a), new), text, replacement)
     return made.failing(checks)
 
 
@@ -157,24 +166,35 @@ def _(node: exp.Translate, scope: Scope) -> Typed:
     new = constant_text(node.args["to"], "the characters of TRANSLATE")
     # The first mention of a character counts; characters without a counterpart disappear.
     pairs = {character: new[i : i + 1] for i, character in reversed(list(enumerate(old)))}
-    return compile_node(node.this, scope).map(lambda a: a.str.replace_many(list(pairs), list(pairs.values())))
+    text = compile_node(node.this, scope)
+    return text.map(lambda a: a.str.replace_many(list(pairs), list(pairs.values()))) if pairs else text
 
 
 @compile_node.register
 def _(node: exp.StrPosition, scope: Scope) -> Typed:
-    if node.args.get("position") is not None:
-        raise UnsupportedError("LOCATE from a position on is not supported")
+    text, part = compile_node(node.this, scope).once(), compile_node(node.args["substr"], scope).once()
+    if (given := node.args.get("position")) is None:
+        return combine(_position, text, part)
+    start = compile_node(given, scope).once()
 
-    def position(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-        # Polars answers in bytes; the characters before the hit are counted.
-        at = text.str.find(part, literal=True)
-        before = text.cast(pl.Binary).bin.slice(0, at.fill_null(0)).cast(pl.String).str.len_chars()
-        found = pl.when(at.is_null()).then(0).otherwise(before.cast(pl.Int64) + 1).cast(pl.Int32)
-        return pl.when(text.is_not_null() & part.is_not_null()).then(found)
+    def from_start(a: pl.Expr, b: pl.Expr, n: pl.Expr) -> pl.Expr:
+        first = n.cast(pl.Int64)
+        at = _position(_slice(a, first.clip(lower_bound=1)), b)
+        inside = (first > 0) & (first <= a.str.len_chars() + 1)
+        found = pl.when(inside & (at > 0)).then(at + first - 1).otherwise(0).cast(pl.Int32)
+        # Whatever the text is, LOCATE from nowhere is 0.
+        return pl.when(n.is_null()).then(0).when(at.is_not_null()).then(found)
 
-    return combine(
-        position, compile_node(node.this, scope).once(), compile_node(node.args["substr"], scope).once()
-    )
+    return combine(from_start, text, part, start)
+
+
+def _position(text: pl.Expr, part: pl.Expr) -> pl.Expr:
+    """Where a part begins in a text, in characters from 1 on; 0 if it does not occur."""
+    # Polars answers in bytes; the characters before the hit are counted.
+    at = text.str.find(part, literal=True)
+    before = text.cast(pl.Binary).bin.slice(0, at.fill_null(0)).cast(pl.String).str.len_chars()
+    found = pl.when(at.is_null()).then(0).otherwise(before.cast(pl.Int64) + 1).cast(pl.Int32)
+    return pl.when(text.is_not_null() & part.is_not_null()).then(found)
 
 
 @compile_node.register
@@ -246,13 +266,8 @@ def _repeated(text: Typed, times: Typed, node: exp.Expr) -> Typed:
 
 def _repeat(columns: Sequence[pl.Series]) -> pl.Series:
     """Each text so many times; NULL if either is."""
-    text, times = columns
-    height = max(len(text), len(times)) if len(text) and len(times) else 0
-    text, times = (
-        each if len(each) == height else each.new_from_index(0, height) if height else each.clear()
-        for each in (text.cast(pl.String), times.cast(pl.Int64))
-    )
-    found = pl.from_arrow(pc.binary_repeat(text.to_arrow(), times.to_arrow()))
+    text, times = one_height(columns)
+    found = pl.from_arrow(pc.binary_repeat(text.cast(pl.String).to_arrow(), times.cast(pl.Int64).to_arrow()))
     assert isinstance(found, pl.Series)
     return found
 

@@ -11,7 +11,7 @@ size of a nested expression would grow with the power of its depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, groupby
@@ -149,6 +149,15 @@ def with_lets(frame: pl.DataFrame, lets: Iterable[Let]) -> pl.DataFrame:
     for _, same_level in groupby(ordered, key=lambda let: let.level):
         frame = frame.with_columns(let.expr.alias(let.name) for let in same_level)
     return frame
+
+
+def one_height(columns: Sequence[pl.Series]) -> list[pl.Series]:
+    """The columns that a function over a batch has got, constants as tall as the others."""
+    height = max(map(len, columns)) if all(map(len, columns)) else 0
+    return [
+        each if len(each) == height else each.new_from_index(0, height) if height else each.clear()
+        for each in columns
+    ]
 
 
 def shown(node: exp.Expr) -> str:

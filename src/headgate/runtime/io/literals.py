@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.kernels.expressions import notation
+from headgate.kernels.expressions.decimals import rescaled
 from headgate.kernels.expressions.dtypes import polars_type
 from headgate.model import types
 from headgate.model.time import HOUR, MINUTE, SECOND
@@ -35,7 +35,7 @@ _INSTANT = (
 )
 _DAY = r"^\s*([0-9]{4}-[0-9]{1,2}-[0-9]{1,2})\s*$"
 _FARTHEST_ZONE = 24 * HOUR
-EPOCH = pa.decimal128(38, 12)
+EPOCH = pa.decimal128(38, 18)
 """Numbers since 1970 as they are read, whatever they count."""
 _FARTHEST_INSTANT = 10**18
 _WHOLE = re.compile(r"[0-9]{9,17}(\.[0-9]*)?")
@@ -92,8 +92,8 @@ def decimals(text_or_wide: pl.Series, declared: pa.DataType) -> pl.Series:
     wide = wide_decimal(declared)
     name = text_or_wide.name
     column = pl.col(name).cast(pl.Decimal(wide.precision, wide.scale), strict=False)
-    rounded = notation.rounded(column, pl.Decimal(wide.precision, wide.scale), target)
-    return text_or_wide.to_frame().select(rounded).to_series()
+    fitting = rescaled(column, pl.Decimal(wide.precision, wide.scale), target)
+    return text_or_wide.to_frame().select(fitting).to_series()
 
 
 def wide_decimal(declared: pa.DataType) -> pa.DataType:
