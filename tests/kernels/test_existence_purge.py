@@ -51,6 +51,12 @@ def closing(*sides: int) -> SidePurge:
     )
 
 
+def test_a_side_is_closed_by_the_other_one_alone() -> None:
+    chain = Chain(0, (ChainStep(1, ("k",)), ChainStep(0, ("rk",))), True)
+    with pytest.raises(ValueError, match="by the other one alone"):
+        SidePurge(Purge((), (chain,), (), 1000))
+
+
 def closings(rows: list[Row], delay: int) -> list[Row]:
     """For each key, some time after its last row, the word that no other comes."""
     last = {payload[0]: born for payload, born, _, _ in rows if payload[0] is not None}

@@ -210,6 +210,14 @@ def test_a_flag_whose_name_says_so_may_close(flag: str) -> None:
     assert edits == [f"CREATE STREAM p … PUNCTUATED BY (orderid) WHEN {flag}"]
 
 
+def test_of_many_flags_two_are_proposed() -> None:
+    query = "SELECT orderid, COUNT(*) AS n FROM p GROUP BY orderid"
+    fixes = order_fixes(query, "is_last BOOLEAN, closing BOOLEAN, is_final BOOLEAN")
+    assert [fix.edit for fix in fixes if fix.kind == "punctuation"] == [
+        f"CREATE STREAM p … PUNCTUATED BY (orderid) WHEN {flag}" for flag in ("is_last", "closing")
+    ]
+
+
 @pytest.mark.parametrize(
     ("column", "check"),
     [("orderid", "orderid BETWEEN 0 AND 999"), ("country", "country IN ('value 1', 'value 2')")],
@@ -253,6 +261,11 @@ def test_a_query_by_the_hour_gets_windows_of_an_hour() -> None:
         "the rows of each HOUR of o are answered by themselves, once it is over; "
         "HOURS are those of ts, not of paid_at"
     )
+
+
+def test_an_hour_in_a_condition_says_nothing_about_windows() -> None:
+    query = "SELECT DISTINCT country FROM o WHERE date_trunc('hour', paid_at) = paid_at"
+    assert not any("1 HOUR" in fix.edit for fix in order_fixes(query))
 
 
 def test_values_of_text_are_listed() -> None:

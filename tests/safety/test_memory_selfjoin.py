@@ -76,6 +76,12 @@ def test_an_occurrence_may_be_covered_in_each_ordered_part_and_not_in_the_whole(
     assert size_bound(tried) == {"x": 2, "y": 1, "T": 3}
 
 
+def test_a_query_without_covered_occurrences_that_is_bounded_is_not_taken_apart() -> None:
+    tried = query("", "x.A>5, x.A<9, y.B=3, x.B=4", distinct=True, streams={"S as x": "A B", "S as y": "A B"})
+    assert close(fold(tried)) is not None
+    assert evaluable(tried) == (fold(tried),)
+
+
 @settings(max_examples=80)
 @given(tried=self_joins(distinct=True), data=st.data())
 def test_folding_keeps_the_answer(tried: SpjQuery, data: st.DataObject) -> None:

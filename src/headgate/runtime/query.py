@@ -199,8 +199,6 @@ def _read(step: SourceStep, rows: pl.DataFrame | None) -> Batch:
     columns = [pl.col(mine).alias(full) for mine, full in step.columns]
     if isinstance(step, ExchangeStep):
         return Batch(rows.select(*columns, *LIFETIME_COLUMNS))
-    if SIGN not in rows.columns:
-        return Batch.of(rows.select(*columns, BORN), born=pl.col(BORN))
     # A table's change: an insertion lives on, a deletion takes back the rest of the row's life.
-    never = pl.lit(NEVER, dtype=pl.Int64).alias(DIES)
-    return Batch(rows.select(*columns, BORN, never, pl.col(SIGN).cast(pl.Int8)))
+    sign = pl.col(SIGN).cast(pl.Int8) if SIGN in rows.columns else pl.lit(1, dtype=pl.Int8).alias(SIGN)
+    return Batch(rows.select(*columns, BORN, pl.lit(NEVER, dtype=pl.Int64).alias(DIES), sign))

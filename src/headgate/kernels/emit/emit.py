@@ -124,7 +124,7 @@ class EmitOverTime(Emit):
         if early.rows:
             frame = pl.concat([*(piece.select(frame.columns) for piece in early.waiting(start)), frame])
         born = pl.col(BORN)
-        if frame.filter(born < start).is_empty():
+        if not (frame[BORN].to_numpy() < start).any():
             return frame
         return frame.with_columns(pl.max_horizontal(born, pl.lit(start)).alias(BORN)).filter(
             born < pl.col(DIES)
@@ -154,7 +154,7 @@ class EmitOverTime(Emit):
         return rows_at(rows, places)
 
     def _shown(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.select(list(self._columns)).rename({AT: TIME})
+        return rows.select(pl.col(name).alias(TIME if name == AT else name) for name in self._columns)
 
 
 def spans(batches: Iterator[Batch], clock: Clock) -> Iterator[tuple[Clock, Batch]]:

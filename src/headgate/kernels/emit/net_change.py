@@ -49,14 +49,17 @@ class NetChange:
         What is gained at one instant comes in the order of the input; instants come in no order.
         """
         deaths, due = self.follow(deaths, frame, clock)
+        lost = due.with_columns(-pl.col(COUNT))
+        if frame.is_empty():
+            return deaths, lost
         born = frame.select(*self.schema, pl.col(BORN).alias(AT), _COPIES)
-        return deaths, _cancelled(pl.concat([born, due.with_columns(-pl.col(COUNT))]))
+        return deaths, _cancelled(pl.concat([born, lost]))
 
     def follow(
         self, deaths: TimerQueue, frame: pl.DataFrame, clock: Clock
     ) -> tuple[TimerQueue, pl.DataFrame]:
         """The deaths after the step, and those in it, whether or not a birth cancels them."""
-        mortal = frame if self.immortal else frame.filter(pl.col(DIES) < NEVER)
+        mortal = frame if self.immortal or frame.is_empty() else frame.filter(pl.col(DIES) < NEVER)
         return deaths.advance(mortal.select(*self.schema, pl.col(DIES).alias(AT), _COPIES), clock)
 
 
@@ -93,6 +96,6 @@ def _in_both(keys: Hashes, gained: Positions, lost: Positions) -> tuple[Position
 
 def copies(frame: pl.DataFrame) -> pl.DataFrame:
     """Each row as often as its `_count` says, without that column."""
-    if frame.filter(pl.col(COUNT) != 1).is_empty():
-        return frame.drop(COUNT)
-    return frame.drop(COUNT)[np.repeat(np.arange(frame.height), frame[COUNT].to_numpy())]
+    counts = frame[COUNT].to_numpy()
+    payload = frame[[name for name in frame.columns if name != COUNT]]
+    return payload[np.repeat(np.arange(frame.height), counts)] if (counts != 1).any() else payload

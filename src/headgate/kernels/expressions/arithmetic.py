@@ -125,7 +125,8 @@ def _combined(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple
     if operator == "%":
         return _remainder(left, right, node)
     zero = [_zero(left, right, node)] if operator == "/" else []
-    if isinstance(left.dtype, pl.Decimal) and isinstance(right.dtype, pl.Decimal):
+    # The binder has made both decimals, or neither.
+    if isinstance(left.dtype, pl.Decimal):
         value, too_large = decimals.combined(operator, left, right, node)
         return value, too_large + zero
     if operator == "/":

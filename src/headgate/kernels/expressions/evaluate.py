@@ -20,20 +20,28 @@ from headgate.model.scalar import Scalar
 def evaluate(frame: pl.DataFrame, outputs: Mapping[str, Scalar], keep: Sequence[str] = ()) -> pl.DataFrame:
     """The named scalars of every row, then the columns to keep; DataError where a value does not exist."""
     compiled = {name: _compiled(scalar, _layout(frame)) for name, scalar in outputs.items()}
-    # A column of the frame keeps constants as tall as it is when nothing else does.
-    height = pl.col(frame.columns[0]).alias("_height")
+    if not frame.height:
+        return pl.DataFrame(
+            schema={name: one.dtype for name, one in compiled.items()}
+            | {name: frame.schema[name] for name in keep}
+        )
+    named = [one.expr.alias(name) for name, one in compiled.items()]
     with _told_overflow():
         whole = _checked(frame, compiled.values())
-        return whole.select(height, *(one.expr.alias(name) for name, one in compiled.items()), *keep).drop(
-            "_height"
-        )
+        found = whole.select(*named, *keep)
+        if found.height == frame.height:
+            return found
+        # Constants alone: a column of the frame makes them as tall as it is.
+        return whole.select(pl.col(frame.columns[0]).alias("_height"), *named).drop("_height")
 
 
 def keep_rows(frame: pl.DataFrame, predicate: Scalar) -> pl.DataFrame:
     """The rows on which the predicate is TRUE; DataError where it has no value."""
     compiled = _compiled(predicate, _layout(frame))
+    if not frame.height:
+        return frame
     with _told_overflow():
-        return _checked(frame, [compiled]).filter(compiled.expr).select(frame.columns)
+        return _checked(frame, [compiled]).filter(compiled.expr)[frame.columns]
 
 
 def compile_scalar(scalar: Scalar) -> pl.Expr:
@@ -112,8 +120,8 @@ def _checked(frame: pl.DataFrame, compiled: Iterable[Typed]) -> pl.DataFrame:
     compiled = list(compiled)
     checks = [check for one in compiled for check in one.checks]
     whole = with_lets(frame, together(compiled))
-    failed = whole.select(check.mask.any().alias(str(i)) for i, check in enumerate(checks))
-    if frame.height:
+    if checks:
+        failed = whole.select(check.mask.any().alias(str(i)) for i, check in enumerate(checks))
         for check, column in zip(checks, failed, strict=True):
             if column.first():
                 raise DataError(_complaint(whole, check), remedy=check.remedy)

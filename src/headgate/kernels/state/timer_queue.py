@@ -65,12 +65,12 @@ class TimerQueue(SortedRuns[Run]):
 
         Those due at one instant come in the order in which they were added; instants come in no order.
         """
-        ours = frame.select(self._nothing().columns)
+        ours = frame[self._nothing().columns]
         if clock.upto == clock.after:
             # A step of no length has nothing to say, and must not write chunks under names that are taken.
             return self, ours
-        soon = ours.filter(pl.col(AT) <= clock.upto)
-        later = ours if soon.is_empty() else ours.filter(pl.col(AT) > clock.upto)
+        is_soon = ours[AT] <= clock.upto
+        soon, later = (ours.filter(is_soon), ours.filter(~is_soon)) if is_soon.any() else (ours.clear(), ours)
         queue, due = self.due(clock.after, clock.upto)
         return queue.add(later, clock.upto), pl.concat([due, soon])
 

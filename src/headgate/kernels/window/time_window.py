@@ -121,8 +121,11 @@ class TimeWindow:
         [batch] = inputs
         parts = timer_queues(state)
         births, deaths = parts["births"], parts["deaths"]
+        ticks = isinstance(self.spec, Range) and self.spec.slide is not None
+        if batch.frame.is_empty() and not ticks and not self.endings:
+            return States({"births": births, "deaths": deaths}), Batch.empty(self.schema)
         frame = self._lifetimes(batch.frame)
-        if isinstance(self.spec, Range) and self.spec.slide is not None:
+        if ticks:
             births, due = births.advance(frame.rename({BORN: AT}), clock)
             frame = by_instant(due).rename({AT: BORN})
         output = frame.select(*self.schema, BORN, DIES, pl.lit(1, dtype=pl.Int8).alias(SIGN))

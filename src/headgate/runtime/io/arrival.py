@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import time_ns
 
+import numpy as np
 import polars as pl
 
 from headgate.model.batch import BORN
@@ -83,8 +84,8 @@ class Arrival:
             return Admitted(timed, timed, self.clock)
         instants = timed[BORN]
         earlier = int(instants[0]) if self.state.latest is None else self.state.latest
-        latest = instants.cum_max().clip(lower_bound=earlier)
-        behind = latest.shift(1, fill_value=earlier) - instants
+        latest = np.maximum.accumulate(np.concatenate([[earlier], instants.to_numpy()]))
+        behind = pl.Series(latest[:-1]) - instants
         late = behind > self._slack
         self.state.latest = int(latest[-1])
         self.state.rows += timed.height

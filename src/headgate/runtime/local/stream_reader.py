@@ -44,9 +44,11 @@ class StreamReader:
         self.height, self.pieces = chunk.height, self.pieces + 1
         chunk, early = without_future(chunk, self.stream, self.future_us)
         admitted = self.arrival.admit(chunk)
-        rows, late = admitted.rows, admitted.late.drop(BORN).with_columns(admitted.late_by.alias(LATE_BY))
-        aside = pl.concat([late, early.with_columns(pl.lit(None, dtype=pl.Int64).alias(LATE_BY))])
+        rows, aside = admitted.rows, None
+        if admitted.late.height or early.height:
+            late = admitted.late.drop(BORN).with_columns(admitted.late_by.alias(LATE_BY))
+            aside = pl.concat([late, early.with_columns(pl.lit(None, dtype=pl.Int64).alias(LATE_BY))])
         low, high = (None, None) if rows.is_empty() else (rows[BORN].min(), rows[BORN].max())
         assert low is None or isinstance(low, int)
         assert high is None or isinstance(high, int)
-        return Piece(0, 0, self.pieces, low, high, rows, aside if aside.height else None, chunk.height)
+        return Piece(0, 0, self.pieces, low, high, rows, aside, chunk.height)
