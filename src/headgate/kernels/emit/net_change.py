@@ -51,7 +51,7 @@ class NetChange:
         deaths, due = self.follow(deaths, frame, clock)
         lost = due.with_columns(-pl.col(COUNT))
         if frame.is_empty():
-            return deaths, lost
+            return deaths, _cancelled(lost)
         born = frame.select(*self.schema, pl.col(BORN).alias(AT), _COPIES)
         return deaths, _cancelled(pl.concat([born, lost]))
 
