@@ -207,6 +207,7 @@ def _times() -> Iterator[str]:
     yield from (f"t + INTERVAL {count} {unit}" for count in (1, -13, 25) for unit in ("MONTHS", "YEARS"))
     yield from (f"d + INTERVAL {count} {unit}" for count in (1, -13) for unit in ("MONTHS", "YEARS"))
     yield from (f"t {sign} INTERVAL '1 DAY 2 HOURS'" for sign in "+-")
+    yield from ("d + y", "d - i", "3 + d", "h + d", "d - b", "b - t", "t - d")
     for pattern in ("Z", "z", "xxx", "yyyy-MM-dd HH:mm:ssZ", "h a", "HHmm", "d.M.yyyy", "MMM d", "mm''ss"):
         yield from (f'date_format({a}, "{pattern}")' for a in "td")
     yield from (f"date_format(t, '{'S' * count}')" for count in (1, 2, 4, 5, 7, 9))

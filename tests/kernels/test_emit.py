@@ -26,9 +26,11 @@ from tests.kernels.stepping import (
 )  # fmt: skip
 
 from headgate.kernels.emit.emit import OP, TIME, ChangeLog, Dstream, Emit, Istream
+from headgate.kernels.emit.net_change import copies
 from headgate.kernels.emit.presence_spans import PresenceSpans
 from headgate.kernels.emit.rstream import Rstream
 from headgate.kernels.emit.wstream import Wstream
+from headgate.kernels.state.timer_queue import COUNT
 from headgate.kernels.window.time_window import Range, Rows, Window
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import BEGINNING, DAY, NEVER, Clock, tick_at_or_after
@@ -379,3 +381,10 @@ def test_an_output_window_of_rows() -> None:
     frame = rows(PAYLOAD, [(1, 1, 3, 1), (2, 4, 5, 1), (3, 9, 30, 1)])
     _, output = emitted(Wstream(PAYLOAD, spec=Rows(2)), frame, [4])
     assert output.select("v", TIME, OP).rows() == [(1, 1, "+"), (2, 4, "+"), (1, 9, "-"), (3, 9, "+")]
+
+
+@pytest.mark.parametrize("counts", [[1, 1], [2, 3], [1, 3], []])
+def test_each_row_comes_as_often_as_it_counts(counts: list[int]) -> None:
+    rows = pl.DataFrame({"v": range(len(counts)), COUNT: counts}, schema={"v": pl.Int64, COUNT: pl.Int64})
+    expected = [value for value, count in enumerate(counts) for _ in range(count)]
+    assert copies(rows).to_dict(as_series=False) == {"v": expected}

@@ -389,6 +389,13 @@ def test_of_columns_that_are_equal_one_is_bounded() -> None:
     assert bound.edit.count("BETWEEN") == len({"a.x", "b.y", "a.id"})
 
 
+@pytest.mark.parametrize("condition", ["id = x OR x > 3", "NOT id = x"])
+def test_columns_that_need_not_be_equal_are_bounded_each(condition: str) -> None:
+    query = f"SELECT id, x, COUNT(*) AS n FROM a WHERE {condition} GROUP BY id, x"
+    (bound,) = [each for each in fixes_of(query) if each.kind == "values"]
+    assert bound.edit.count("BETWEEN") == len({"id", "x"})
+
+
 def test_promises_for_a_wide_join_are_found_without_trying_each_and_none_can_be_left_out() -> None:
     count = 10
     streams = [f"CREATE STREAM s{n} (ts TIMESTAMP, a BIGINT, b BIGINT) TIMESTAMP BY ts" for n in range(count)]

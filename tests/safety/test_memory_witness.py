@@ -108,6 +108,15 @@ def test_a_case_may_compare_a_value_with_gaps_with_one_without() -> None:
     assert found.tells_apart(tried)
 
 
+def test_whole_numbers_beside_fractions_keep_their_distance_to_constants() -> None:
+    dense = Domain.continuous()
+    streams = {"S": "A B", "T": "D E"}
+    tried = query("B", "A>2, A<4, B<E", distinct=False, streams=streams, domains={"B": dense, "E": dense})
+    found = witness_of(tried, 4)
+    assert {row[0] for row in found.rows} == {3}
+    assert found.tells_apart(tried)
+
+
 @settings(max_examples=150)
 @given(tried=random_queries(ops=STRICT))
 def test_every_refusal_is_proven(tried: SpjQuery) -> None:

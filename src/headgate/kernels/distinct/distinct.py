@@ -119,7 +119,7 @@ class Distinct:
         at = table.find(met, self._columns, since=clock.after)
         announced, latest = table.numbers(at, (ANNOUNCED, LATEST), NOWHERE)
         # Values that no new row mentions, but whose announced death falls into the step.
-        alone = due[~np.isin(due, at[(at >= 0) & (announced <= table.now)])]
+        alone = due[~np.isin(due, at)]
         unmet = table.take(alone)
         values = met.vstack(columns_of(unmet, self._columns))
         at = np.concatenate((at, alone))

@@ -18,7 +18,7 @@ from typing import Literal
 import polars as pl
 
 from headgate.kernels.state.sorted_runs import Runs
-from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
+from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
 Direction = Literal["greatest", "least", "any"]
@@ -146,4 +146,4 @@ class Representatives:
         ended = chain.filter(pl.col(_AT).is_not_null()).select(
             *payload, pl.col(_AT).alias(BORN), never, (-one).alias(SIGN)
         )
-        return pl.concat([born, ended]).sort(BORN, maintain_order=True).select(*payload, *LIFETIME_COLUMNS)
+        return pl.concat([born, ended])

@@ -26,6 +26,8 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
         when, interval = step
         return calendar.moved(compile_node(when, scope), interval, sign)
     left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
+    if left.dtype in INTEGERS and right.dtype == pl.Date:
+        left, right = right, left
     if left.dtype == pl.Date and right.dtype in INTEGERS:
         return combine(lambda a, b: calendar.by_days(a, sign * b), left, right)
     return _checked(*_combined(operator, left, right, node))

@@ -285,6 +285,8 @@ class _Reading:
                 return to is not None and types.is_integer(to)
             case exp.Literal():
                 return isinstance(constant(node), int) and not node.is_string
+            case exp.BitwiseAnd() | exp.BitwiseOr() | exp.BitwiseXor() | exp.BitwiseNot():
+                return True
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod() | exp.IntDiv():
                 return self.is_whole(node.this) and self.is_whole(node.expression)
             case exp.Case():
@@ -312,9 +314,18 @@ class _Reading:
                 if inner.low is None or inner.high is None:
                     return Values.between(0, None)
                 return Values.between(0, max(abs(inner.low), abs(inner.high)))
+            case exp.BitwiseAnd():
+                return self._common_bits(self.values(node.this), self.values(node.expression))
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._combined(node)
         return Values()
+
+    def _common_bits(self, left: Values, right: Values) -> Values:
+        """a & b: no bit is set that one side has not, and the sign is a bit; beside a number from 0 on, no larger."""
+        highs = [side.high for side in (left, right) if side.low is not None and side.low >= 0]
+        if not highs:
+            return Values()
+        return Values.between(0, min((high for high in highs if high is not None), default=None))
 
     def _combined(self, node: exp.Expr) -> Values:
         left, right = self.values(node.this), self.values(node.expression)

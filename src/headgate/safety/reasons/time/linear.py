@@ -156,6 +156,8 @@ def linear(node: exp.Expr, units: Units) -> Linear | None:
     if inner is None:
         return _product(node, units) if isinstance(node, exp.Mul) else None
     match node:
+        case exp.Mul() | exp.Div() | exp.Neg() if inner.kind is Kind.SPAN:
+            return _scaled_span(node, inner, node.expression)
         case exp.Mul() | exp.Div() | exp.IntDiv() | exp.Mod() if inner.kind is Kind.NUMBER:
             return _scaled(node, inner, _number(node.expression))
         case exp.TimestampTrunc() | exp.DateTrunc():
@@ -168,7 +170,7 @@ def linear(node: exp.Expr, units: Units) -> Linear | None:
 def beside(value: Linear | None, node: exp.Expr) -> Linear | None:
     """A constant number as one in the unit of what it is compared with or added to."""
     number = _number(node)
-    if value is None or value.kind is not Kind.NUMBER or number is None:
+    if value is None or value.kind not in (Kind.NUMBER, Kind.DATE) or number is None:
         return None
     instant = number * value.scale
     return Linear(Kind.NUMBER, value.scale, {}, instant, instant, number.denominator == 1)
@@ -194,20 +196,60 @@ def _number(node: exp.Expr) -> Fraction | None:
 
 
 def _sum(node: exp.Expr, units: Units) -> Linear | None:
+    sign = -1 if isinstance(node, exp.Sub) else 1
     left, right = linear(node.this, units), linear(node.expression, units)
+    if (months := _months(node.expression)) is not None:
+        return left and _moved(left, sign * months)
     left = left or beside(right, node.this)
     right = right or beside(left, node.expression)
     if left is None or right is None:
         return None
-    return left.plus(right, -1 if isinstance(node, exp.Sub) else 1)
+    if right.kind is Kind.DATE and left.kind is not Kind.DATE:
+        left, right = right, left
+    if left.kind is Kind.DATE and not right.terms:
+        # Days that are added to a date, whether by an interval or by a number.
+        low, high = sorted((sign * right.low, sign * right.high))
+        return left.wider(low, high)
+    return left.plus(right, sign)
+
+
+def _months(node: exp.Expr) -> int | None:
+    """How many months an interval of months has; None for any other expression."""
+    return int(node.name) if isinstance(node, exp.Interval) and node.args["unit"].name == "MONTH" else None
+
+
+def _moved(inner: Linear, months: int) -> Linear | None:
+    """An instant or date moved by months, which have 28 to 31 days."""
+    if inner.kind not in (Kind.INSTANT, Kind.DATE):
+        return None
+    low, high = sorted((28 * months * DAY, 31 * months * DAY))
+    return inner.wider(low, high)
 
 
 def _product(node: exp.Mul, units: Units) -> Linear | None:
     """A constant times a number."""
     inner = linear(node.expression, units)
+    if inner is not None and inner.kind is Kind.SPAN:
+        return _scaled_span(node, inner, node.this)
     if inner is None or inner.kind is not Kind.NUMBER:
         return None
     return _scaled(node, inner, _number(node.this))
+
+
+def _scaled_span(node: exp.Expr, inner: Linear, factor: exp.Expr | None) -> Linear | None:
+    """An interval that is written out, times or divided by a constant and rounded to microseconds, or negated."""
+    number = Fraction(-1) if isinstance(node, exp.Neg) else factor and _number(factor)
+    if inner.terms or not number:
+        return None
+    sizes = (
+        each / number if isinstance(node, exp.Div) else each * number for each in (inner.low, inner.high)
+    )
+    low, high = sorted(sizes)
+    if max(abs(low), abs(high)) > 2**53:
+        # Doubles would round it more coarsely.
+        return None
+    exact = number.denominator == 1 and not isinstance(node, exp.Div)
+    return replace(inner, low=low, high=high) if exact else replace(inner, low=low - 1, high=high + 1)
 
 
 def _scaled(node: exp.Expr, inner: Linear, number: Fraction | None) -> Linear | None:
@@ -285,6 +327,11 @@ def _function(node: exp.Expr, inner: Linear) -> Linear | None:
             if days is None or number is None or (unit_name is not None and unit_name.name.upper() != "DAY"):
                 return None
             return days.wider(number * DAY, number * DAY)
+        case exp.AddMonths():
+            days, number = inner.in_days(), _number(node.expression)
+            if days is None or number is None or number.denominator != 1:
+                return None
+            return _moved(days, int(number))
     if inner.kind is not Kind.NUMBER or node.args.get("decimals") is not None:
         return None
     match node:
