@@ -26,6 +26,7 @@ from tests.kernels.signed import (
 from headgate.kernels import keys
 from headgate.kernels.distinct import multiplicity
 from headgate.kernels.distinct.distinct import Distinct, Form
+from headgate.kernels.distinct.presence import presence
 from headgate.kernels.state import sorted_runs, table
 from headgate.model.time import NEVER
 
@@ -139,3 +140,10 @@ def test_nothing_is_kept_when_everything_has_died(form: Form, data: st.DataObjec
     *_, last = steps(Distinct(SCHEMA, form), [SCHEMA], [rows], stops)
     assert not contents(rows, LAST)
     assert last.state.rows == 0
+
+
+def test_lifetimes_that_touch_are_one_stretch() -> None:
+    # The value 0 is known to last until 10; two rows go on from there, a third begins after a gap.
+    codes, born, dies = (np.array(each) for each in ([0, 0, 0], [10, 20, 31], [20, 30, 40]))
+    found = presence(codes, born, dies, np.array([10]))
+    assert (list(found.reach), list(found.born), list(found.ends)) == ([30], [31], [40])
