@@ -312,6 +312,9 @@ def _texts() -> Iterator[str]:
     )
     yield from (f"instr(s, '{part}')" for part in ("", "ö", "zz"))
     yield from (
+        f"locate({part}, s, {start})" for part in ("''", "'l'", "o") for start in ("y", "h", "NULL", "12")
+    )
+    yield from (
         "left(s, NULL)",
         "right(s, y)",
         "left(s, y)",

@@ -181,7 +181,9 @@ def _(node: exp.StrPosition, scope: Scope) -> Typed:
         first = n.cast(pl.Int64)
         at = _position(_slice(a, first.clip(lower_bound=1)), b)
         inside = (first > 0) & (first <= a.str.len_chars() + 1)
-        found = pl.when(inside & (at > 0)).then(at + first - 1).otherwise(0).cast(pl.Int32)
+        found = pl.when(inside & (at > 0)).then(at + first - 1).otherwise(0)
+        # The empty text is at the beginning, wherever the search begins.
+        found = pl.when(b == "").then((first > 0).cast(pl.Int64)).otherwise(found).cast(pl.Int32)
         # Whatever the text is, LOCATE from nowhere is 0.
         return pl.when(n.is_null()).then(0).when(at.is_not_null()).then(found)
 
