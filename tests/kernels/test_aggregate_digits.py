@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.kernels.aggregate import digits
+from headgate.kernels.aggregate.ranks import rounded_to
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 EXACT = Context(prec=200)
@@ -112,3 +113,22 @@ def test_zeros_need_no_digits() -> None:
 def test_small_integers_need_one_digit() -> None:
     assert set(digits.of_integers(np.array([-5, 7, -(2**31), 2**31 - 1]))) == {0}
     assert set(digits.of_decimals(pl.Series([Decimal(-5), Decimal(7)], dtype=pl.Decimal(38, 0)))) == {0}
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**31 - 1)), min_size=1, max_size=5)
+)
+def test_sums_times_factors_are_exact(pairs: list[tuple[int, int]]) -> None:
+    values, factors = (np.array(each, dtype=np.int64) for each in zip(*pairs, strict=True))
+    found = digits.times(digits.of_integers(values), factors)
+    totals = [
+        sum(int(part[place]) << (32 * position) for position, part in found.items())
+        for place in range(len(pairs))
+    ]
+    assert totals == [value * factor for value, factor in pairs]
+
+
+def test_doubles_are_rounded_to_the_nearest_number_of_a_type() -> None:
+    found = rounded_to(pl.Series([1e30, -1e30, 2.6]), pl.Int64()).to_list()
+    assert found == [2**63 - 1024, -(2**63), 3]
+    assert rounded_to(pl.Series([300.0, -300.0]), pl.Int8()).to_list() == [127, -128]

@@ -159,6 +159,7 @@ def test_lists_of_values(expression: str, where: str, listed: set[Any] | None, n
     ("expression", "where", "count"),
     [
         ("z % 10", "", None),
+        ("sqrt(k) % 10", "", None),
         ("(z + 1) % 10", "", None),
         ("(1 - z) % 10", "", None),
         ("(k * z) % 10", "", None),

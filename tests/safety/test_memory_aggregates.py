@@ -22,7 +22,7 @@ from headgate.safety.theory.memory.answers import Row, answer, holds
 from headgate.safety.theory.memory.buckets import Bucket, synopses
 from headgate.safety.theory.memory.closure import close
 from headgate.safety.theory.memory.domain import Code
-from headgate.safety.theory.memory.failure import Condition
+from headgate.safety.theory.memory.failure import Condition, Failure
 from headgate.safety.theory.memory.ordering import orderings
 from headgate.safety.theory.memory.polynomial import polynomial_failure
 from headgate.safety.theory.memory.query import Attribute, SpjQuery
@@ -139,8 +139,24 @@ def test_a_refused_extreme_has_a_witness(tried: SpjQuery, data: st.DataObject) -
     attribute = data.draw(st.sampled_from(tried.attributes))
     need = data.draw(st.sampled_from(EXTREME))
     failure = judge_aggregate(AggregateQuery(tried, (Aggregate(need, attribute),))).failure
-    if failure is None or failure.condition not in (Condition.GREATEST, Condition.LEAST):
-        return
+    if failure is not None and failure.condition in (Condition.GREATEST, Condition.LEAST):
+        assert_told_apart(tried, attribute, need, failure)
+
+
+@pytest.mark.parametrize(
+    ("predicates", "need"),
+    [("B<D", Need.GREATEST), ("D<C", Need.GREATEST), ("C<D", Need.LEAST), ("D<B", Need.LEAST)],
+)
+def test_a_witness_of_an_extreme_is_found(predicates: str, need: Need) -> None:
+    tried = query("", predicates, distinct=True)
+    failure = judge_aggregate(AggregateQuery(tried, (Aggregate(need, B),))).failure
+    assert failure is not None
+    assert failure.condition is (Condition.GREATEST if need is Need.GREATEST else Condition.LEAST)
+    assert_told_apart(tried, B, need, failure)
+
+
+def assert_told_apart(tried: SpjQuery, attribute: Attribute, need: Need, failure: Failure) -> None:
+    """All parts of a witness' rows have answers of their own."""
     found = build_witness(tried, failure, 4)
     assert found is not None
     told = {}

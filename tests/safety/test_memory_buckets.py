@@ -55,6 +55,10 @@ def test_a_filter_needs_no_memory() -> None:
     assert size_bound(query("A", "A>10", distinct=False, streams={"S": "A B"})) == {"S": 1}
 
 
+def test_the_values_of_a_filter_without_duplicates_are_remembered() -> None:
+    assert size_bound(query("A", "A>0, A<5", distinct=True, streams={"S": "A B"})) == {"S": 4}
+
+
 def test_filters_that_follow_from_joins_are_applied_at_once() -> None:
     (left, _) = synopses(query("D", "D=2, A>D", distinct=True))
     assert "2 < S.A" in set(map(str, left.filters))

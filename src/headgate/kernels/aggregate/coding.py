@@ -25,9 +25,7 @@ _MAGNITUDE_BITS = np.int64(2**63 - 1)
 
 def code_type(dtype: pl.DataType) -> pl.DataType:
     """The type of the codes of values of a type."""
-    if dtype.is_float() or dtype.is_temporal() or dtype == pl.Boolean:
-        return pl.Int64()
-    if dtype.is_signed_integer() or dtype in (pl.UInt8, pl.UInt16, pl.UInt32):
+    if dtype.is_float() or dtype.is_temporal() or dtype.is_integer() or dtype == pl.Boolean:
         return pl.Int64()
     if isinstance(dtype, pl.Decimal) and dtype.precision <= _LONGEST_INTEGER:
         return pl.Int64()
