@@ -567,6 +567,24 @@ def test_a_message_shows_a_hundred_characters_of_a_value(length: int, shown: str
 @pytest.mark.parametrize(
     "text",
     [
+        "d + 2147483647",
+        "d - 800000",
+        "date_add(d, -2147483647)",
+        "add_months(d, 2147483647)",
+        "d + INTERVAL 9000 YEARS",
+        "timestampadd(YEAR, 2147483647, ts)",
+        "timestampadd(MICROSECOND, 9223372036854775807, ts)",
+        "timestampadd(WEEK, -9223372036854775807, ts)",
+    ],
+)
+def test_what_leaves_the_calendar_is_an_error(text: str) -> None:
+    with pytest.raises(DataError, match="is outside of the years 1 to 9999"):
+        value(text, types.TIMESTAMP)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "uuid()",
         "nonsense(i)",
         "current_timestamp()",

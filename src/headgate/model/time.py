@@ -30,6 +30,10 @@ UNITS: dict[str, int] = {
 """The units a duration may have. Months and years are not here: their length varies."""
 
 
+LONGEST_INTERVAL = 10_000 * 366 * DAY
+"""No two instants of the calendar, the years 1 to 9999, are further from each other."""
+
+
 @dataclass(frozen=True)
 class Clock:
     """One step of event time, (after, upto], and the instant of the query's first row.

@@ -184,7 +184,8 @@ class ExpressionBinder:
         if clean is None:
             raise UnsupportedError(
                 f"{_quote(node)} is not an interval of a fixed length: numbers and units from microseconds to weeks",
-                remedy="months and years have no fixed length: add them to a date or timestamp, or write days",
+                remedy="months and years have no fixed length: add them to a date or timestamp, or write days; "
+                "none is longer than 10,000 years",
                 place=self.statement.place(node),
             )
         return Scalar(clean, types.INTERVAL)

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from headgate.model.time import UNITS
+from headgate.model.time import LONGEST_INTERVAL, UNITS
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_MOST_MONTHS = 120_000
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _DAYS, _HOURS, _MINUTES = r"(?P<DAY>\d+)", r"(?P<HOUR>\d+)", r"(?P<MINUTE>\d+)"
 _SECONDS = r"(?P<SECOND>\d+(?:\.\d+)?)"
@@ -34,7 +35,7 @@ def fixed_interval(node: exp.Interval) -> exp.Interval | None:
     name = _singular(unit.name)
     if name not in UNITS or not re.fullmatch(_NUMBER, text):
         return None
-    return _written(text, name)
+    return _written(text, name) if abs(Fraction(text) * UNITS[name]) <= LONGEST_INTERVAL else None
 
 
 def months_of(node: exp.Expr) -> int | None:
@@ -44,7 +45,9 @@ def months_of(node: exp.Expr) -> int | None:
         return None
     size = _MONTHS.get(_singular(unit.name))
     text = _text(node)
-    return None if size is None or not re.fullmatch(r"[+-]?\d+", text) else int(text) * size
+    if size is None or not re.fullmatch(r"[+-]?\d+", text) or abs(int(text) * size) > _MOST_MONTHS:
+        return None
+    return int(text) * size
 
 
 def month_interval(count: int) -> exp.Interval:
@@ -92,7 +95,7 @@ def _sum(text: str) -> Fraction | None:
 
 
 def _whole(microseconds: Fraction | None) -> exp.Interval | None:
-    if microseconds is None or microseconds.denominator != 1:
+    if microseconds is None or microseconds.denominator != 1 or abs(microseconds) > LONGEST_INTERVAL:
         return None
     # Hours and not days: a DATE moved by a span of days and hours is an instant, whatever the hours are.
     names = [name for name in UNITS if name not in ("DAY", "WEEK") and microseconds % UNITS[name] == 0]

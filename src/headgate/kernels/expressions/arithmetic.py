@@ -24,12 +24,12 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
     operator, sign = ("+", 1) if isinstance(node, exp.Add) else ("-", -1)
     if (step := calendar.written_step(node)) is not None:
         when, interval = step
-        return calendar.moved(compile_node(when, scope), interval, sign)
+        return calendar.moved(compile_node(when, scope), interval, sign, node)
     left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
     if left.dtype in INTEGERS and right.dtype == pl.Date:
         left, right = right, left
     if left.dtype == pl.Date and right.dtype in INTEGERS:
-        return combine(lambda a, b: calendar.by_days(a, sign * b), left, right)
+        return calendar.by_days(left, right, node, sign)
     return _checked(*_combined(operator, left, right, node))
 
 

@@ -6,6 +6,7 @@ beside a date, as in `date + INTERVAL 1 MONTH`, where the end of a short month s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import polars as pl
@@ -15,9 +16,12 @@ from headgate.kernels.expressions.compile import compile_node, constant_integer
 from headgate.kernels.expressions.dtypes import INTERVAL, TIMESTAMP
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
 from headgate.model.errors import UnsupportedError
-from headgate.model.time import DAY, UNITS
+from headgate.model.time import DAY, LONGEST_INTERVAL, UNITS
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31, counted from 1970."""
+_FAR = LONGEST_INTERVAL
 
 
 def unit_name(node: exp.Expr | str) -> str:
@@ -52,7 +56,7 @@ def written_step(node: exp.Expr) -> tuple[exp.Expr, exp.Interval] | None:
     return None
 
 
-def moved(when: Typed, step: exp.Interval, sign: int) -> Typed:
+def moved(when: Typed, step: exp.Interval, sign: int, node: exp.Expr) -> Typed:
     """A date, timestamp or interval moved by an interval that is written out.
 
     A date moved by days is a date; by smaller units it is a timestamp.
@@ -60,7 +64,7 @@ def moved(when: Typed, step: exp.Interval, sign: int) -> Typed:
     unit = step.args.get("unit")
     if isinstance(unit, exp.Var) and unit_name(unit) in _MONTHS:
         count = constant_integer(exp.cast(step.this, "int"), f"the number of months in `{shown(step)}`")
-        return by_months(when, pl.lit(sign * count * _MONTHS[unit_name(unit)]))
+        return by_months(when, Typed(pl.lit(sign * count), when.scope), node, _MONTHS[unit_name(unit)])
     length = compile_node(step, when.scope)
     days = isinstance(unit, exp.Var) and _unit_length(unit, step) % DAY == 0
     if when.dtype == pl.Date and not days:
@@ -68,16 +72,47 @@ def moved(when: Typed, step: exp.Interval, sign: int) -> Typed:
     return combine(lambda a, b: a + sign * b, when, length)
 
 
-def by_days(date: pl.Expr, days: pl.Expr) -> pl.Expr:
-    """A date moved by whole days."""
-    return (
-        (date.cast(pl.Int32).cast(pl.Int64) + days.cast(pl.Int64)).cast(pl.Int32, strict=False).cast(pl.Date)
-    )
+def by_days(date: Typed, days: Typed, node: exp.Expr, sign: int = 1) -> Typed:
+    """A date moved by whole days; an error where it leaves the calendar."""
+
+    def moved_by(a: pl.Expr, count: pl.Expr) -> pl.Expr:
+        day = a.cast(pl.Int32).cast(pl.Int64) + sign * count.cast(pl.Int64).clip(-_FAR // DAY, _FAR // DAY)
+        return pl.when(day.is_between(_FIRST_DAY, _LAST_DAY)).then(day.cast(pl.Int32)).cast(pl.Date)
+
+    return _in_calendar(moved_by, date, days, node)
 
 
-def by_months(when: Typed, months: pl.Expr) -> Typed:
-    """A date or timestamp moved by months, stopping at the end of a short one."""
-    return when.map(lambda a: a.dt.offset_by(pl.format("{}mo", months)))
+def by_months(when: Typed, months: Typed, node: exp.Expr, size: int = 1) -> Typed:
+    """A date or timestamp moved by so many times `size` months, stopping at the end of a short one."""
+
+    def moved_by(a: pl.Expr, count: pl.Expr) -> pl.Expr:
+        far = _FAR // (28 * DAY)
+        total = (count.cast(pl.Int64).clip(-far, far) * size).clip(-far, far)
+        found = a.dt.offset_by(pl.format("{}mo", total))
+        return pl.when(found.dt.year().is_between(1, 9999)).then(found)
+
+    return _in_calendar(moved_by, when, months, node)
+
+
+def by_units(when: Typed, count: Typed, size: int, node: exp.Expr) -> Typed:
+    """A timestamp moved by so many units of a fixed length."""
+
+    def moved_by(a: pl.Expr, n: pl.Expr) -> pl.Expr:
+        step = n.cast(pl.Int64).clip(-_FAR // size, _FAR // size) * size
+        found = a + step.cast(pl.Duration("us"))
+        return pl.when(found.dt.year().is_between(1, 9999)).then(found)
+
+    return _in_calendar(moved_by, when, count, node)
+
+
+def _in_calendar(
+    function: Callable[[pl.Expr, pl.Expr], pl.Expr], when: Typed, count: Typed, node: exp.Expr
+) -> Typed:
+    """The result of a function that gives NULL outside of the calendar, where it is an error."""
+    when, count = when.once(), count.once()
+    found = combine(function, when, count).once()
+    lost = when.expr.is_not_null() & count.expr.is_not_null() & found.expr.is_null()
+    return found.failing([Check(lost, "is outside of the years 1 to 9999", node)])
 
 
 def months_between(earlier: pl.Expr, later: pl.Expr) -> pl.Expr:
@@ -113,7 +148,8 @@ def scale(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typ
     def scaled(length: pl.Expr, factor: pl.Expr) -> pl.Expr:
         micros, number = length.cast(pl.Int64), factor.cast(pl.Float64)
         product = micros * number if operator == "*" else micros / number
-        return product.round(0, mode="half_away_from_zero").cast(pl.Int64, strict=False).cast(INTERVAL)
+        whole = product.round(0, mode="half_away_from_zero")
+        return pl.when(whole.abs() <= _FAR).then(whole).cast(pl.Int64).cast(INTERVAL)
 
     value = combine(scaled, left, right).once()
     known = left.expr.is_not_null() & right.expr.is_not_null()

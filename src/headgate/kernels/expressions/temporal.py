@@ -232,23 +232,22 @@ def _(node: exp.TimestampAdd, scope: Scope) -> Typed:
     when = _timestamp(compile_node(node.this, scope), node.this)
     count, unit = compile_node(node.expression, scope), calendar.unit_name(node.args["unit"])
     if (months := calendar.months_of(unit)) is not None:
-        return combine(lambda a, n: calendar.by_months(Typed(a, scope), n * months).expr, when, count)
+        return calendar.by_months(when, count, node, months)
     if unit not in UNITS:
         raise UnsupportedError(f"`{shown(node)}` adds {unit}, which is not a unit of time")
-    return combine(lambda a, n: a + (n.cast(pl.Int64) * UNITS[unit]).cast(pl.Duration("us")), when, count)
+    return calendar.by_units(when, count, UNITS[unit], node)
 
 
 @compile_node.register
 def _(node: exp.TsOrDsAdd, scope: Scope) -> Typed:
     date = convert(compile_node(node.this, scope), pl.Date(), node.this)
-    return combine(calendar.by_days, date, compile_node(node.expression, scope))
+    return calendar.by_days(date, compile_node(node.expression, scope), node)
 
 
 @compile_node.register
 def _(node: exp.AddMonths, scope: Scope) -> Typed:
     date = convert(compile_node(node.this, scope), pl.Date(), node.this)
-    count = compile_node(node.expression, scope)
-    return combine(lambda a, n: calendar.by_months(Typed(a, scope), n).expr, date, count)
+    return calendar.by_months(date, compile_node(node.expression, scope), node)
 
 
 @compile_node.register
