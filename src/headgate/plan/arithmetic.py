@@ -47,7 +47,8 @@ def _operand_type(value: Scalar, other: Scalar) -> pa.DataType:
     literal = value.expression
     while isinstance(literal, (exp.Cast, exp.Neg)):
         literal = literal.this
-    if types.is_integer(value.type) and pa.types.is_decimal(other.type) and isinstance(literal, exp.Literal):
+    written = isinstance(literal, exp.Literal) and not literal.is_string
+    if written and types.is_integer(value.type) and pa.types.is_decimal(other.type):
         return pa.decimal128(max(1, len(str(literal.this).lstrip("0"))), 0)
     return value.type
 

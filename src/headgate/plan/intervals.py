@@ -11,9 +11,11 @@ from headgate.model.time import LONGEST_INTERVAL, UNITS
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _MOST_MONTHS = 120_000
-_NUMBER = r"[+-]?\d+(?:\.\d+)?"
-_DAYS, _HOURS, _MINUTES = r"(?P<DAY>\d+)", r"(?P<HOUR>\d+)", r"(?P<MINUTE>\d+)"
-_SECONDS = r"(?P<SECOND>\d+(?:\.\d+)?)"
+# Not \d, which also stands for the digits of other scripts; and no more of them than any interval needs.
+_WHOLE = "[0-9]{1,18}"
+_NUMBER = rf"[+-]?(?:{_WHOLE}(?:\.[0-9]{{0,18}})?|\.[0-9]{{1,18}})"
+_DAYS, _HOURS, _MINUTES = (f"(?P<{unit}>{_WHOLE})" for unit in ("DAY", "HOUR", "MINUTE"))
+_SECONDS = rf"(?P<SECOND>{_WHOLE}(?:\.[0-9]{{1,18}})?)"
 _SPANS = {
     ("DAY", "HOUR"): f"{_DAYS} {_HOURS}",
     ("DAY", "MINUTE"): f"{_DAYS} {_HOURS}:{_MINUTES}",
@@ -45,7 +47,7 @@ def months_of(node: exp.Expr) -> int | None:
         return None
     size = _MONTHS.get(_singular(unit.name))
     text = _text(node)
-    if size is None or not re.fullmatch(r"[+-]?\d+", text) or abs(int(text) * size) > _MOST_MONTHS:
+    if size is None or not re.fullmatch(rf"[+-]?{_WHOLE}", text) or abs(int(text) * size) > _MOST_MONTHS:
         return None
     return int(text) * size
 
