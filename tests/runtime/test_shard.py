@@ -92,3 +92,15 @@ def test_a_silent_stream_holds_the_clock_until_its_time_is_up() -> None:
         said.append(len(cluster.changes()))
     # What is at the instant of the last row may go on.
     assert said == [0, 0, 2, 3]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_row_behind_an_earlier_batch_is_late_once(shards: int) -> None:
+    query = "SELECT a, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY a"
+    cluster = Cluster(stage_of(f"{STREAM} CREATE QUERY q AS {query};", "q", {}, shards=shards))
+    cluster.batch({"s": [arrived((100, 1, 11), (101, 2, 12))]})
+    cluster.batch({"s": [arrived((5, 1, 13), (102, 1, 14), (99, 2, 15))]})
+    cluster.end()
+    assert cluster.late == {"s": 2}
+    assert sum(each["late_rows"] for each in metrics(cluster)) == 2
+    assert sum(each["rows_in"] for each in metrics(cluster)) == 3
