@@ -16,7 +16,7 @@ from headgate.model.errors import MeaninglessError
 PIECES = 20
 """The suite in pieces, so that several processes can share it; each draws its own examples."""
 
-EXAMPLES_PER_PIECE = 36
+EXAMPLES_PER_PIECE = 30
 
 
 def agree(example: Example, *, restore_every_step: bool = False) -> None:
