@@ -102,6 +102,7 @@ NOT_OF_TIME = (
     "ts + (due - ts) * 2",
     "CAST(ts AS DATE) + v",
     "add_months(ts, v)",
+    "CAST(ts AS DATE) + unix_timestamp(ts) % 300",
 )
 
 

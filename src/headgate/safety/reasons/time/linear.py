@@ -206,8 +206,8 @@ def _sum(node: exp.Expr, units: Units) -> Linear | None:
         return None
     if right.kind is Kind.DATE and left.kind is not Kind.DATE:
         left, right = right, left
-    if left.kind is Kind.DATE and not right.terms:
-        # Days that are added to a date, whether by an interval or by a number.
+    if left.kind is Kind.DATE and right.kind is Kind.SPAN and not right.terms:
+        # Days that are added to a date by an interval; those that a number counts have the unit of the date.
         low, high = sorted((sign * right.low, sign * right.high))
         return left.wider(low, high)
     return left.plus(right, sign)
@@ -245,8 +245,8 @@ def _scaled_span(node: exp.Expr, inner: Linear, factor: exp.Expr | None) -> Line
         each / number if isinstance(node, exp.Div) else each * number for each in (inner.low, inner.high)
     )
     low, high = sorted(sizes)
-    if max(abs(low), abs(high)) > 2**53:
-        # Doubles would round it more coarsely.
+    if max(abs(low), abs(high)) > 2**50:
+        # Doubles would round it by more than the microsecond that is allowed for.
         return None
     exact = number.denominator == 1 and not isinstance(node, exp.Div)
     return replace(inner, low=low, high=high) if exact else replace(inner, low=low - 1, high=high + 1)
