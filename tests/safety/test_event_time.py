@@ -9,11 +9,12 @@ from random import Random
 import networkx as nx
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.safety.growth import ROWS, keeps
 
 from headgate.kernels.expressions import compile_scalar
+from headgate.model.errors import DataError
 from headgate.model.time import DAY, HOUR, MINUTE, SECOND
 from headgate.plan.nodes import Project
 from headgate.safety.cause import Cause
@@ -136,6 +137,98 @@ def test_a_linear_form_is_right_for_every_instant(text: str, instants: list[date
     sign = form.terms["a.ts"]
     for instant, value in zip(times.dt.epoch("us"), values, strict=True):
         error = form.scale * Fraction(value) - sign * instant
+        assert form.low <= error <= form.high
+
+
+INSTANT, DAY_OF, LENGTH, NUMBER = "instant", "day", "length", "number"
+WRITTEN = {
+    INSTANT: (
+        "({instant} + {length})",
+        "({instant} - {length})",
+        "({instant} + INTERVAL {few} MONTHS)",
+        "({instant} - INTERVAL {few} YEARS)",
+        "date_trunc('{unit}', {instant})",
+        "CAST({day} AS TIMESTAMP)",
+    ),
+    DAY_OF: (
+        "CAST({instant} AS DATE)",
+        "({day} + {number})",
+        "({day} - {few})",
+        "({few} + {day})",
+        "({day} + INTERVAL {few} DAYS)",
+        "(INTERVAL {few} WEEKS + {day})",
+        "({day} - INTERVAL {few} MONTHS)",
+        "add_months({day}, {few})",
+        "date_add({day}, {few})",
+    ),
+    LENGTH: (
+        "INTERVAL {few} HOURS",
+        "INTERVAL '{few} 11:59' DAY TO MINUTE",
+        "({length} * {factor})",
+        "({factor} * {length})",
+        "({length} / {factor})",
+        "(-{length})",
+        "({length} - {length})",
+        "({instant} - {instant})",
+    ),
+    NUMBER: (
+        "CAST(unix_timestamp({instant}) AS INT)",
+        "unix_date({day})",
+        "({number} % {few})",
+        "CAST({number} DIV {few} AS INT)",
+        "({number} - {number})",
+        "({number} + {few})",
+        "year({day})",
+    ),
+}
+SIMPLEST = {
+    INSTANT: "ts",
+    DAY_OF: "CAST(ts AS DATE)",
+    LENGTH: "INTERVAL 90 SECONDS",
+    NUMBER: "CAST(unix_timestamp(ts) % 300 AS INT)",
+}
+
+
+@st.composite
+def composed(draw: st.DrawFn, kind: str, depth: int) -> str:
+    """An expression of a kind, made of others."""
+    if depth == 0:
+        return SIMPLEST[kind]
+    words = {
+        "few": str(draw(st.integers(1, 40))),
+        "factor": draw(st.sampled_from(["2", "3", "-1", "0.7", "1.5D", "7"])),
+        "unit": draw(st.sampled_from(["hour", "week", "month", "year"])),
+    }
+    text = draw(st.sampled_from(WRITTEN[kind]))
+    for name in (*WRITTEN, *words):
+        while f"{{{name}}}" in text:
+            part = words[name] if name in words else draw(composed(name, depth - 1))
+            text = text.replace(f"{{{name}}}", part, 1)
+    return text
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(list(WRITTEN)).flatmap(
+        lambda kind: st.integers(1, 3).flatmap(lambda depth: composed(kind, depth))
+    ),
+    st.lists(st.datetimes(datetime(1800, 1, 1), datetime(2200, 1, 1)), min_size=1, max_size=20),  # noqa: DTZ001
+)
+def test_a_linear_form_of_what_is_put_together_is_right(text: str, instants: list[datetime]) -> None:
+    (output,) = outputs(text).outputs
+    form = linear(output.scalar.expression, lambda name: INSTANTS if name == "a.ts" else None)
+    event("of time" if form is not None and form.terms else "constant" if form is not None else "unknown")
+    if form is None:
+        return
+    times = pl.Series("a.ts", [each.replace(tzinfo=UTC) for each in instants], dtype=pl.Datetime("us", "UTC"))
+    try:
+        values = pl.DataFrame([times]).select(compile_scalar(output.scalar).alias("e"))["e"]
+    except DataError:
+        # A date that the calendar does not have.
+        return
+    count = form.terms.get("a.ts", 0)
+    for instant, value in zip(times.dt.epoch("us"), values.to_physical(), strict=len(values) > 1):
+        error = form.scale * Fraction(value) - count * instant
         assert form.low <= error <= form.high
 
 
