@@ -137,15 +137,17 @@ class _Exactly:
     def __call__(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Whole numbers at the scale, where the third column is FALSE and the result has at most 38 digits."""
         left, right, small = one_height(columns)
+        nothing = pl.Series([None], dtype=pl.Int128)
         rows = (~small).arg_true()
-        found = np.full(len(small), None, dtype=object)
-        if len(rows):
-            a, b = (
-                np.array(each.gather(rows).to_physical().to_list(), dtype=object) for each in (left, right)
-            )
-            units = self._rounded(a, b)
-            found[rows.to_numpy()] = np.where(abs(units) <= _LARGEST, units, None)
-        return pl.Series(found.tolist(), dtype=pl.Int128)
+        if not len(rows):
+            return nothing.new_from_index(0, len(small))
+        a, b = (np.array(each.gather(rows).to_physical().to_list(), dtype=object) for each in (left, right))
+        units = self._rounded(a, b)
+        units[abs(units) > _LARGEST] = None
+        found = pl.Series(units.tolist(), dtype=pl.Int128)
+        places = np.full(len(small), len(rows), dtype=np.uint32)
+        places[rows.to_numpy()] = np.arange(len(rows))
+        return pl.concat([found, nothing]).gather(pl.Series(places))
 
     def _rounded(self, a: Any, b: Any) -> Any:
         """Results as whole numbers at the scale, halves rounded away from zero."""
