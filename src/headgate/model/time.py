@@ -30,8 +30,14 @@ UNITS: dict[str, int] = {
 """The units a duration may have. Months and years are not here: their length varies."""
 
 
+MONTHS: dict[str, int] = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+"""The units whose length varies, in months."""
+
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The calendar, 0001-01-01 to 9999-12-31, in days from 1970 on."""
+
 LONGEST_INTERVAL = 10_000 * 366 * DAY
-"""No two instants of the calendar, the years 1 to 9999, are further from each other."""
+"""No two instants of the calendar are further from each other."""
 
 
 @dataclass(frozen=True)

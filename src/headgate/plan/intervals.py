@@ -7,9 +7,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from headgate.model.time import LONGEST_INTERVAL, UNITS
+from headgate.model.time import LONGEST_INTERVAL, MONTHS, UNITS
 
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _MOST_MONTHS = 120_000
 # Not \d, which also stands for the digits of other scripts; and no more of them than any interval needs.
 _WHOLE = "[0-9]{1,18}"
@@ -45,7 +44,7 @@ def months_of(node: exp.Expr) -> int | None:
     node = node.unnest()
     if not isinstance(node, exp.Interval) or not isinstance(unit := node.args.get("unit"), exp.Var):
         return None
-    size = _MONTHS.get(_singular(unit.name))
+    size = MONTHS.get(_singular(unit.name))
     text = _text(node)
     if size is None or not re.fullmatch(rf"[+-]?{_WHOLE}", text) or abs(int(text) * size) > _MOST_MONTHS:
         return None

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from headgate.language.parse import Statement
 from headgate.model import types
+from headgate.model.decimals import MOST_DIGITS
 from headgate.model.errors import UnsupportedError
 
 _T = exp.DType
@@ -33,8 +34,6 @@ _PLAIN: dict[exp.DType, pa.DataType] = {
     _T.TIMESTAMPNTZ: types.TIMESTAMP_NTZ,
     _T.NULL: types.NULL,
 }
-
-_MOST_DIGITS = 38
 
 
 def arrow_type(statement: Statement, node: exp.Expr, *, place: exp.Expr | None = None) -> pa.DataType:
@@ -63,7 +62,7 @@ def from_sql(node: exp.Expr) -> pa.DataType | None:
                 return None
             numbers = [int(each) for each in digits]
             precision, scale = (*numbers, 0)[:2] if numbers else (10, 0)
-            if 1 <= precision <= _MOST_DIGITS and 0 <= scale <= precision:
+            if 1 <= precision <= MOST_DIGITS and 0 <= scale <= precision:
                 return pa.decimal128(precision, scale)
         case _T.ARRAY if len(inner) == 1:
             item = from_sql(inner[0])

@@ -16,12 +16,7 @@ from headgate.kernels.expressions.compile import compile_node, constant_integer
 from headgate.kernels.expressions.dtypes import INTERVAL, TIMESTAMP
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
 from headgate.model.errors import UnsupportedError
-from headgate.model.time import DAY, LONGEST_INTERVAL, UNITS
-
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31, counted from 1970."""
-_FAR = LONGEST_INTERVAL
+from headgate.model.time import DAY, FIRST_DAY, LAST_DAY, LONGEST_INTERVAL, MONTHS, UNITS
 
 
 def unit_name(node: exp.Expr | str) -> str:
@@ -62,9 +57,9 @@ def moved(when: Typed, step: exp.Interval, sign: int, node: exp.Expr) -> Typed:
     A date moved by days is a date; by smaller units it is a timestamp.
     """
     unit = step.args.get("unit")
-    if isinstance(unit, exp.Var) and unit_name(unit) in _MONTHS:
+    if isinstance(unit, exp.Var) and unit_name(unit) in MONTHS:
         count = constant_integer(exp.cast(step.this, "int"), f"the number of months in `{shown(step)}`")
-        return by_months(when, Typed(pl.lit(sign * count), when.scope), node, _MONTHS[unit_name(unit)])
+        return by_months(when, Typed(pl.lit(sign * count), when.scope), node, MONTHS[unit_name(unit)])
     length = compile_node(step, when.scope)
     days = isinstance(unit, exp.Var) and _unit_length(unit, step) % DAY == 0
     if when.dtype == pl.Date and not days:
@@ -76,8 +71,10 @@ def by_days(date: Typed, days: Typed, node: exp.Expr, sign: int = 1) -> Typed:
     """A date moved by whole days; an error where it leaves the calendar."""
 
     def moved_by(a: pl.Expr, count: pl.Expr) -> pl.Expr:
-        day = a.cast(pl.Int32).cast(pl.Int64) + sign * count.cast(pl.Int64).clip(-_FAR // DAY, _FAR // DAY)
-        return pl.when(day.is_between(_FIRST_DAY, _LAST_DAY)).then(day.cast(pl.Int32)).cast(pl.Date)
+        day = a.cast(pl.Int32).cast(pl.Int64) + sign * count.cast(pl.Int64).clip(
+            -LONGEST_INTERVAL // DAY, LONGEST_INTERVAL // DAY
+        )
+        return pl.when(day.is_between(FIRST_DAY, LAST_DAY)).then(day.cast(pl.Int32)).cast(pl.Date)
 
     return _in_calendar(moved_by, date, days, node)
 
@@ -86,7 +83,7 @@ def by_months(when: Typed, months: Typed, node: exp.Expr, size: int = 1) -> Type
     """A date or timestamp moved by so many times `size` months, stopping at the end of a short one."""
 
     def moved_by(a: pl.Expr, count: pl.Expr) -> pl.Expr:
-        far = _FAR // (28 * DAY)
+        far = LONGEST_INTERVAL // (28 * DAY)
         total = (count.cast(pl.Int64).clip(-far, far) * size).clip(-far, far)
         found = a.dt.offset_by(pl.format("{}mo", total))
         return pl.when(found.dt.year().is_between(1, 9999)).then(found)
@@ -98,7 +95,7 @@ def by_units(when: Typed, count: Typed, size: int, node: exp.Expr) -> Typed:
     """A timestamp moved by so many units of a fixed length."""
 
     def moved_by(a: pl.Expr, n: pl.Expr) -> pl.Expr:
-        step = n.cast(pl.Int64).clip(-_FAR // size, _FAR // size) * size
+        step = n.cast(pl.Int64).clip(-LONGEST_INTERVAL // size, LONGEST_INTERVAL // size) * size
         found = a + step.cast(pl.Duration("us"))
         return pl.when(found.dt.year().is_between(1, 9999)).then(found)
 
@@ -133,7 +130,7 @@ def months_between(earlier: pl.Expr, later: pl.Expr) -> pl.Expr:
 
 def months_of(unit: str) -> int | None:
     """How many months a unit has; None for units of a fixed length."""
-    return _MONTHS.get(unit)
+    return MONTHS.get(unit)
 
 
 def scale(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typed, list[Check]]:
@@ -149,7 +146,7 @@ def scale(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typ
         micros, number = length.cast(pl.Int64), factor.cast(pl.Float64)
         product = micros * number if operator == "*" else micros / number
         whole = product.round(0, mode="half_away_from_zero")
-        return pl.when(whole.abs() <= _FAR).then(whole).cast(pl.Int64).cast(INTERVAL)
+        return pl.when(whole.abs() <= LONGEST_INTERVAL).then(whole).cast(pl.Int64).cast(INTERVAL)
 
     value = combine(scaled, left, right).once()
     known = left.expr.is_not_null() & right.expr.is_not_null()

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-FIRST_INSTANT, LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""0001-01-01 to the end of 9999-12-31, in microseconds."""
+from headgate.model.time import DAY, FIRST_DAY, LAST_DAY
+
+FIRST_INSTANT, LAST_INSTANT = FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1
 
 
 def outside_calendar(array: pa.Array) -> npt.NDArray[np.bool_] | None:
