@@ -35,18 +35,29 @@ def output_of(
     stop: Stop = Stop.DRAINED,
 ) -> list[Change]:
     """All that a query says when its streams' rows arrive in the given pieces, in canonical order."""
-    ready = _compiled(text, query, _changing_among(tables), strategy, purge_lowering.LIFESPAN)
+    ready = compiled(text, query, tables, strategy=strategy)
     streams = [(stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in ready.streams]
-    given = {table.name: _table(tables[table.name], table.columns) for table in ready.tables}
+    given = {table.name: table_rows(tables[table.name], table.columns) for table in ready.tables}
     run = LocalRun(Program((ready,)), streams, given, stop)
     pieces: list[pl.DataFrame] = []
 
     def after_step(_: Progress) -> None:
         if restore_every_step:
-            _restore(run.shards[query])
+            restore(run.shards[query])
 
     run.run(lambda name, frame: pieces.append(frame), lambda query, stream, late: None, after_step)
     return sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
+
+
+def compiled(
+    text: str,
+    query: str,
+    tables: Mapping[str, pa.Table | Sequence[TimedRow]],
+    *,
+    strategy: Strategy = "UPA",
+) -> CompiledQuery:
+    """A query as it will run, whatever the gate says of it; those of `tables` that are timed rows change."""
+    return _compiled(text, query, _changing_among(tables), strategy, purge_lowering.LIFESPAN)
 
 
 @lru_cache(maxsize=256)
@@ -74,7 +85,7 @@ def _mark_changing(session: Session, names: Sequence[str]) -> None:
         session.catalog = session.catalog.with_changes(name)
 
 
-def _restore(shard: LocalShard) -> None:
+def restore(shard: LocalShard) -> None:
     """Takes a shard down and sets it up again from what it would have stored."""
     facts, chunks = json.loads(json.dumps(shard.state.facts())), shard.state.chunks()
     shard.state = ShardState.restored(shard.stage, facts, chunks)
@@ -87,7 +98,8 @@ def _chunks(arrivals: Sequence[Mapping[str, pa.Table]], name: str, columns: Any)
             yield frame_of(piece, columns)
 
 
-def _table(rows: pa.Table | Sequence[TimedRow], columns: Any) -> pl.DataFrame:
+def table_rows(rows: pa.Table | Sequence[TimedRow], columns: Any) -> pl.DataFrame:
+    """A table's rows, or its changes, as an engine takes them."""
     if isinstance(rows, pa.Table):
         return static_table(frame_of(rows, columns))
     frame = frame_of([dict(row) for _, _, row in rows], columns)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pytest
+from tests.differential.local import compiled, restore
 from tests.differential.test_null_promises import played
 
 from headgate.model.time import SECOND
+from headgate.physical.program import Program
+from headgate.runtime.data import frame_of
+from headgate.runtime.local.engine import LocalRun, Progress
 
 KEYS = 1_000
+STEP = 100
 
 
-def closed(stream: int) -> pa.Table:
+def closed(after: int) -> pa.Table:
     """Two rows of each key, one after the other, of which the second says that it is the last."""
-    instants = [(4 * (number // 2) + 2 * (number % 2) + stream) * SECOND for number in range(2 * KEYS)]
+    instants = [(4 * (number // 2) + 2 * (number % 2) + after) * SECOND for number in range(2 * KEYS)]
     return pa.table(
         {
             "ts": pa.array(instants, pa.timestamp("us", tz="UTC")),
@@ -21,6 +28,12 @@ def closed(stream: int) -> pa.Table:
             "last": pa.array([number % 2 == 1 for number in range(2 * KEYS)], pa.bool_()),
         }
     )
+
+
+DECLARED = "".join(
+    f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, last BOOLEAN) TIMESTAMP BY ts PUNCTUATED BY (k) WHEN last;\n"
+    for name in "abc"
+)
 
 
 @pytest.mark.parametrize(
@@ -31,13 +44,33 @@ def closed(stream: int) -> pa.Table:
     ],
 )
 def test_closed_values_are_forgotten(query: str) -> None:
-    names = ("a", "b", "c")
-    declared = "".join(
-        f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, last BOOLEAN) TIMESTAMP BY ts "
-        "PUNCTUATED BY (k) WHEN last;\n"
-        for name in names
-    )
-    rows = {name: closed(number) for number, name in enumerate(names)}
-    largest, late = played(f"{declared}CREATE QUERY q AS {query};", rows, step=100)
+    rows = {name: closed(number) for number, name in enumerate("abc")}
+    largest, late = played(f"{DECLARED}CREATE QUERY q AS {query};", rows, step=STEP)
     assert late.is_empty()
     assert largest < KEYS
+
+
+def test_closed_values_are_remembered_by_a_restored_state() -> None:
+    """All of b has come and is closed before the first row of a: nothing of a has to stay."""
+    rows = {"a": closed(after=5 * KEYS), "b": closed(after=0)}
+    text = f"{DECLARED}CREATE QUERY q AS SELECT ISTREAM(a.k) FROM a, b WHERE a.k = b.k;"
+    usual, restored = last_size(text, rows, restore_at=-1), last_size(text, rows, restore_at=2 * KEYS // STEP)
+    assert usual < KEYS / 2
+    assert restored < KEYS / 2
+
+
+def last_size(text: str, rows: Mapping[str, pa.Table], *, restore_at: int) -> int:
+    """How many rows a query keeps in the end, if its state is put together from its chunks after one of the steps."""
+    ready = compiled(text, "q", {})
+    streams = [(each, frame_of(rows[each.name], each.columns).iter_slices(STEP)) for each in ready.streams]
+    run = LocalRun(Program((ready,)), streams)
+    sizes: list[int] = []
+
+    def after_step(progress: Progress) -> None:
+        if len(sizes) == restore_at:
+            restore(run.shards["q"])
+        sizes.append(progress.state_rows)
+
+    run.run(lambda *_: None, lambda query, stream, late: None, after_step)
+    assert len(sizes) > restore_at
+    return sizes[-1]

@@ -575,6 +575,8 @@ def test_a_message_shows_a_hundred_characters_of_a_value(length: int, shown: str
         "timestampadd(YEAR, 2147483647, ts)",
         "timestampadd(MICROSECOND, 9223372036854775807, ts)",
         "timestampadd(WEEK, -9223372036854775807, ts)",
+        "timestampadd(DAY, 1, TIMESTAMP '9999-12-31 00:00:00')",
+        "timestampadd(SECOND, -1, TIMESTAMP '0001-01-01 00:00:00')",
     ],
 )
 def test_what_leaves_the_calendar_is_an_error(text: str) -> None:

@@ -108,6 +108,11 @@ def test_the_set_before_an_addition_is_unchanged() -> None:
     assert not before.mask().any()
 
 
+def test_a_removed_position_takes_a_bit_and_four_bytes() -> None:
+    assert Removed.none(80).nbytes == 10
+    assert Removed.none(80).adding(np.array([3, 40]), 1).nbytes == 18
+
+
 @pytest.mark.parametrize(
     ("sizes", "count"),
     [

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.stepping import CUTS, INSTANTS, LAST, rows, run, stream, timeline
 
+from headgate.kernels.window.retain import Retain
 from headgate.kernels.window.time_window import Now, Range, Rows, Unbounded, Window, WindowSpec
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock, tick_at_or_after
@@ -176,6 +177,11 @@ def test_nothing_is_built_for_nothing() -> None:
         state, output = kernel.advance(kernel.initial(), [Batch(rows(PAYLOAD, []))], Clock(0, 10, None))
         assert output.height == 0
         assert state.chunks() == {}
+
+
+def test_a_row_is_retained_for_its_own_instant_at_least() -> None:
+    with pytest.raises(ValueError, match="at least for its own instant"):
+        Retain(0)
 
 
 @pytest.mark.parametrize("wrong", [lambda: Range(0), lambda: Range(5, 0), lambda: Rows(0)])

@@ -85,8 +85,11 @@ def scalar(choices: Choices, columns: Sequence[Typed]) -> Typed:
     text, fixed = column.text, literal(choices, column.type)
     options = [Typed(f"COALESCE({text}, {fixed})", column.type)]
     if column.type in (INT, BIGINT):
-        options += [Typed(f"{text} {op}", column.type) for op in ("+ 1", "* 2", "% 2", "- 1")]
         options += [
+            Typed(f"{text} {op}", column.type) for op in ("+ 1", "* 2", "% 2", "- 1", "& 3", "| 4", "^ 1")
+        ]
+        options += [
+            Typed(f"~{text}", column.type),
             Typed(f"{text} / 2", DOUBLE),
             Typed(f"ABS({text})", column.type),
             Typed(f"CAST({text} AS DOUBLE)", DOUBLE),
@@ -102,7 +105,13 @@ def scalar(choices: Choices, columns: Sequence[Typed]) -> Typed:
             Typed(f"LENGTH({text})", INT),
         ]
     if column.type == DATE:
-        options += [Typed(f"YEAR({text})", INT), Typed(f"MONTH({text})", INT)]
+        options += [Typed(f"{part}({text})", INT) for part in ("YEAR", "MONTH", "QUARTER", "DAYOFWEEK")]
+        options += [Typed(f"{text} {op}", DATE) for op in ("+ 1", "- 31")]
+        options += [
+            Typed(f"CAST({text} + INTERVAL {span} AS DATE)", DATE)
+            for span in ("1 MONTH", "-1 YEAR", "2 DAYS", "1 WEEK")
+        ]
+        options += [Typed(f"ADD_MONTHS({text}, 1)", DATE), Typed(f"DATEDIFF({text}, {fixed})", INT)]
     condition = predicate(choices, columns, 0)
     options += [
         Typed(f"CASE WHEN {condition} THEN {text} ELSE {fixed} END", column.type),
@@ -123,11 +132,12 @@ def few_valued(choices: Choices, columns: Sequence[Typed]) -> Typed:
             Typed(f"ABS({text} % 2) + 1", column.type),
             Typed(f"COALESCE({text} % 2, 7)", column.type),
             Typed(f"GREATEST({text} % 3, 0)", column.type),
+            Typed(f"{text} & 5", column.type),
         ]
     if column.type == STRING:
         options += [Typed(f"STARTSWITH({text}, 'a')", BOOLEAN), Typed(f"CONTAINS({text}, 'b')", BOOLEAN)]
     if column.type == DATE:
-        options += [Typed(f"MONTH({text})", INT), Typed(f"DAY({text})", INT)]
+        options += [Typed(f"{part}({text})", INT) for part in ("MONTH", "DAY", "QUARTER", "DAYOFYEAR")]
     if column.type == TIMESTAMP:
         options += [Typed(f"{part}({text})", INT) for part in ("SECOND", "MINUTE", "HOUR")]
         return choices.choose(options)

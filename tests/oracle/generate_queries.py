@@ -240,6 +240,9 @@ class Author:
             f"unix_timestamp({one}) DIV 5 = unix_timestamp({two}) DIV 5": 1,
             f"unix_timestamp({one}) - unix_timestamp({two}) BETWEEN -{before} AND {after}": 1,
             f"{one} > {two} - INTERVAL {before} SECONDS": 1,
+            f"{one} <= {two} + INTERVAL 1 SECOND * {after} AND {one} >= {two} - {before} * INTERVAL 1 SECOND": 1,
+            f"{one} - INTERVAL 1 MONTH BETWEEN {two} - INTERVAL 1 MONTH AND {two} - INTERVAL 25 DAYS": 1,
+            f"CAST({one} AS DATE) = CAST({two} AS DATE) + 0 AND {one} >= {two}": 1,
         }
         return self.choices.weigh(kinds)
 

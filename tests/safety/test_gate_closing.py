@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.safety.cause import Cause
 from headgate.safety.verdict import Verdict
 from headgate.session import Session
 
@@ -117,6 +118,37 @@ def test_it_is_refused_where_nothing_closes_what_is_kept(query: str, reason: str
 )
 def test_a_key_of_the_only_stream_needs_nothing_else_to_come(query: str) -> None:
     assert verdict(query).kind == "bounded"
+
+
+@pytest.mark.parametrize(("residual", "cause"), [(" AND r.v > l.v", Cause.CONSTRAINT), ("", Cause.KEY)])
+def test_rows_that_are_kept_whole_are_let_go_by_age(residual: str, cause: Cause) -> None:
+    """Of rows on the right of EXISTS without a further condition the key alone is kept, which has no age."""
+    text = """
+    CREATE STREAM l (ts TIMESTAMP, k BIGINT, v BIGINT) TIMESTAMP BY ts KEY (k);
+    CREATE STREAM r (ts TIMESTAMP, k BIGINT, v BIGINT) TIMESTAMP BY ts KEY (k)
+      FOREIGN KEY (k) REFERENCES l (k) WITHIN 10 ROWS;
+    """
+    found = Session().sql(
+        f"{text} CREATE QUERY q AS SELECT k FROM l WHERE EXISTS (SELECT * FROM r WHERE r.k = l.k{residual});"
+    )
+    assert found is not None
+    states = {state.stream: state.by for state in found.check().states if state.operator == "semijoin"}
+    assert states == {"l": Cause.KEY, "r": cause}
+
+
+def test_a_number_of_rows_that_rests_on_a_check_is_not_said_without_it() -> None:
+    text = """
+    CREATE STREAM s (ts TIMESTAMP, a BIGINT, b BIGINT, CHECK (a BETWEEN 0 AND 3), CHECK (b BETWEEN 0 AND 3))
+      TIMESTAMP BY ts;
+    CREATE STREAM t (ts TIMESTAMP, d BIGINT) TIMESTAMP BY ts;
+    """
+    found = Session().sql(
+        f"{text} CREATE QUERY q AS SELECT DISTINCT a FROM s, t WHERE b < d AND a BETWEEN 0 AND 1000000;"
+    )
+    assert found is not None
+    (kept,) = (state for state in found.check().states if (state.operator, state.stream) == ("join", "s"))
+    assert kept.reason.startswith("at most 2,000,002 rows stand for all of s")
+    assert kept.assumes
 
 
 def test_what_is_closed_on_one_side_only_is_remembered_for_a_while() -> None:

@@ -26,6 +26,11 @@ def test_an_empty_domain_is_no_domain() -> None:
         Domain.integers(3, 2)
 
 
+def test_a_list_has_each_value_once() -> None:
+    with pytest.raises(ValueError, match="occurs twice"):
+        Domain.finite(("small", "large", "small"))
+
+
 def test_a_bounded_continuous_domain_is_not_finite() -> None:
     assert not Domain.continuous(0, 1).is_finite
 

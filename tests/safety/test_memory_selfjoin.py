@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.safety.memory_queries import STRICT, query
 from tests.safety.memory_synopsis import Evaluation
 
+from headgate.safety.theory.memory import verdict
 from headgate.safety.theory.memory.answers import Row, answer
 from headgate.safety.theory.memory.buckets import size_bound
 from headgate.safety.theory.memory.closure import close
@@ -74,6 +76,15 @@ def test_an_occurrence_may_be_covered_in_each_ordered_part_and_not_in_the_whole(
     assert judge(tried).bounded
     assert {len(part.streams) for part in evaluable(tried)} == {2}
     assert size_bound(tried) == {"x": 2, "y": 1, "T": 3}
+
+
+def test_a_query_of_too_many_parts_is_refused_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = query("", "x.A<D, y.A<E", distinct=True, streams={"S as x": "A", "S as y": "A", "T": "D E"})
+    monkeypatch.setattr(verdict, "PARTS_LIMIT", 1)
+    found = judge(tried)
+    assert found.failure is not None
+    assert found.failure.condition is Condition.SIZE
+    assert not found.exact
 
 
 def test_a_query_without_covered_occurrences_that_is_bounded_is_not_taken_apart() -> None:

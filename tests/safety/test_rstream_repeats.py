@@ -31,6 +31,10 @@ STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;\n"
         ("SELECT ISTREAM(k) FROM s [RANGE 1 HOUR SLIDE 1 SECOND]", None),
         ("SELECT k FROM s [RANGE 1 HOUR SLIDE 1 SECOND]", None),
         ("SELECT RSTREAM(k) FROM s [ROWS 5]", None),
+        (
+            "SELECT RSTREAM(s.k) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND], s AS t [ROWS 3] WHERE s.k = t.k",
+            None,
+        ),
     ],
 )
 def test_a_row_that_is_written_at_very_many_ticks_is_warned_of(query: str, times: str | None) -> None:

@@ -31,6 +31,7 @@ REFUSED = {
     "two inequalities": "SELECT DISTINCT 1 AS one FROM a, b WHERE a.id < b.id AND a.x < b.y",
     "distinct": "SELECT ISTREAM(DISTINCT id) FROM a WHERE id > 10",
     "distinct days": "SELECT DISTINCT day FROM a",
+    "distinct, of some names": "SELECT ISTREAM(DISTINCT id) FROM b WHERE name IN ('x', 'y')",
     "groups": "SELECT name, COUNT(*) AS n FROM b GROUP BY name",
     "groups of a join": "SELECT a.id, SUM(b.y) AS total FROM a, b WHERE a.id = b.id GROUP BY a.id",
 }

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import polars as pl
 import pyarrow as pa
-from tests.differential.local import _changes, _table, mark_changing
+from tests.differential.local import _changes, mark_changing, table_rows
 from tests.oracle.inputs import EPOCH, TimedRow
 from tests.oracle.values import Change, change_key
 
@@ -81,7 +81,9 @@ def stage_of(
     read = ready.tables
     told = [changes_of(each, *CHANGE) for each in read if not isinstance(tables[each.name], pa.Table)]
     streamed = {each.stream.name for each in told}
-    given = {each.name: _table(tables[each.name], each.columns) for each in read if each.name not in streamed}
+    given = {
+        each.name: table_rows(tables[each.name], each.columns) for each in read if each.name not in streamed
+    }
     # All shards hear of a table's changes, which only the first stage reads.
     staged = next(ways(ready.graph, best, shards)) if told else cut(ready.graph, best, shards)
     if way is not None and not told:

@@ -19,10 +19,9 @@ from headgate.model.errors import UnsupportedError
 from headgate.model.time import DAY, FIRST_DAY, LAST_DAY, LONGEST_INTERVAL, MONTHS, UNITS
 
 
-def unit_name(node: exp.Expr | str) -> str:
+def unit_name(node: exp.Expr) -> str:
     """A unit of time in capitals and in the singular."""
-    name = (node if isinstance(node, str) else node.name).upper()
-    return name.removesuffix("S")
+    return node.name.upper().removesuffix("S")
 
 
 @compile_node.register
@@ -31,7 +30,7 @@ def _(node: exp.Interval, scope: Scope) -> Typed:
     return Typed(pl.lit(round(count * length), dtype=pl.Int64).cast(INTERVAL), scope)
 
 
-def _unit_length(unit: exp.Expr | str, node: exp.Expr) -> int:
+def _unit_length(unit: exp.Expr, node: exp.Expr) -> int:
     length = UNITS.get(unit_name(unit))
     if length is None:
         raise UnsupportedError(
