@@ -122,6 +122,37 @@ def test_a_second_attempt_leaves_bad_rows_once(folder: Path) -> None:
     assert rejected(folder, "s") == []
 
 
+class CountingFolder(LocalFolder):
+    """A folder that counts how often it is looked through."""
+
+    looked = 0
+
+    def __truediv__(self, name: str) -> LocalFolder:
+        return CountingFolder(self.path / name)
+
+    def names(self) -> list[str]:
+        CountingFolder.looked += 1
+        return super().names()
+
+
+def test_a_folder_is_looked_through_only_where_an_attempt_may_have_left_something(tmp_path: Path) -> None:
+    """At an address each look is a request; many micro-batches and many files must not make it many."""
+    refused = TaskRejects.of("s", keeps=True)
+    refused.refuse([BadRow("f", "bad")])
+    bad = [SimpleNamespace(name="s", content=blob) for _, blob in refused.take()]
+    sink = RejectSink(CountingFolder(tmp_path / "bad"), frozenset(["s", "t"]), "run")
+    for batch in range(5, 30):
+        sink.put(batch, bad if batch % 2 else [])
+    assert CountingFolder.looked == 2
+    assert len(rejected(tmp_path, "s")) == 13
+    sink.put(29, [])
+    assert CountingFolder.looked == 4
+    assert len(rejected(tmp_path, "s")) == 12
+    # Another process may begin with a micro-batch that was tried before.
+    RejectSink(LocalFolder(tmp_path / "bad"), frozenset(["s"]), "run").put(27, [])
+    assert len(rejected(tmp_path, "s")) == 11
+
+
 def test_many_bad_rows_are_several_messages_and_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,22 @@ def with_rejects(
         yield left
 
 
+@dataclass
+class AttemptState:
+    """Which micro-batch was tried last by this process."""
+
+    last: int | None = None
+
+    def begin(self, batch: int) -> bool:
+        """Whether an earlier attempt at a micro-batch, by this process or one before it, may have left files.
+
+        Processes before this one have tried nothing after the micro-batch that this one begins with.
+        """
+        again = self.last is None or batch <= self.last
+        self.last = batch
+        return again
+
+
 @dataclass(frozen=True)
 class RejectSink:
     """Where the bad rows of a job's streams and tables go."""
@@ -120,6 +136,7 @@ class RejectSink:
     inputs: frozenset[str]
     run: str
     """The id of the run, which the folders of its bad rows bear."""
+    attempts: AttemptState = field(default_factory=AttemptState)
 
     @staticmethod
     def at(spark: SparkSession, address: str, inputs: Iterable[str], run: str) -> RejectSink:
@@ -152,14 +169,16 @@ class RejectSink:
 
     def put(self, batch: int, replies: Iterable[Any]) -> None:
         """Writes the bad rows of a micro-batch, in place of what an earlier attempt left."""
-        found: dict[str, list[bytes]] = {name: [] for name in sorted(self.inputs)}
+        found: dict[str, list[bytes]] = {}
         for each in replies:
-            found[each.name].append(bytes(each.content))
-        for name, blobs in found.items():
+            found.setdefault(each.name, []).append(bytes(each.content))
+        again = self.attempts.begin(batch)
+        for name in sorted(self.inputs if again else found):
             place, begin = self._place(name), f"rejects-{batch:05d}-"
             with _writing(place):
-                files = {f"{begin}{number:03d}.json": text for number, text in enumerate(_texts(blobs))}
-                for left in place.names():
+                texts = enumerate(_texts(found.get(name, [])))
+                files = {f"{begin}{number:03d}.json": text for number, text in texts}
+                for left in place.names() if again else ():
                     if left.startswith(begin) and left not in files:
                         place.delete(left)
                 if files and not self._owns(place):
