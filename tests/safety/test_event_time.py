@@ -16,9 +16,11 @@ from tests.safety.growth import ROWS, keeps
 from headgate.kernels.expressions import compile_scalar
 from headgate.model.errors import DataError
 from headgate.model.time import DAY, HOUR, MINUTE, SECOND
-from headgate.plan.nodes import Project
+from headgate.plan.nodes import Aggregate, Project
+from headgate.plan.patterns import label
 from headgate.safety.cause import Cause
 from headgate.safety.reasons.time.differences import close
+from headgate.safety.reasons.time.facts import EventTimes
 from headgate.safety.reasons.time.linear import INSTANTS, linear
 from headgate.session import Query, Session
 
@@ -35,6 +37,13 @@ def query(text: str) -> Query:
     session = Session()
     session.sql(f"{STREAMS} CREATE QUERY q AS {text};")
     return session.query("q")
+
+
+def test_a_group_has_no_null_only_where_its_rows_have_none() -> None:
+    plan = query("SELECT ts, due, COUNT(*) AS n FROM a GROUP BY ts, due").plan
+    (groups,) = (node for node in plan.walk() if isinstance(node, Aggregate))
+    found = EventTimes(label(plan)).of(groups)
+    assert {name.rpartition(".")[2] for name in found.filled} == {"ts"}
 
 
 # -- expressions ----------------------------------------------------------------------------------

@@ -213,6 +213,7 @@ def test_rows_of_a_static_table() -> None:
         ("z = 0.1 AND z = 0.10000000000000000001", False),
         ("m = CAST(1.25 AS DECIMAL(3, 1)) AND m = 1.3", False),
         ("k = CAST(1.5 AS BIGINT) AND k = 2", False),
+        ("k = CAST('5' AS BIGINT) AND k = 5", False),
         ("k = NULL", True),
         ("c IN (NULL)", True),
         ("dayofyear(d) = 1 AND weekofyear(d) = 1 AND quarter(d) = 1 AND dayofmonth(d) = 1", False),
@@ -223,6 +224,11 @@ def test_rows_of_a_static_table() -> None:
 def test_contradictions(where: str, empty: bool) -> None:
     """What is not recognized is only not used; what is, must be so."""
     assert known(f"SELECT k FROM s WHERE {where}").empty == empty
+
+
+def test_a_join_of_what_is_empty_is_empty() -> None:
+    assert known("SELECT s.k FROM s, t WHERE s.k = t.k AND s.v > 5 AND s.v < 3").empty
+    assert known("SELECT s.k FROM t, s WHERE s.k = t.k AND s.v > 5 AND s.v < 3").empty
 
 
 def test_checks_are_believed_only_where_that_is_asked_for() -> None:

@@ -83,6 +83,10 @@ def test_every_state_says_values_and_how_many() -> None:
         ("SELECT DISTINCT f FROM S, T WHERE A + 1 < D", True),
         ("SELECT DISTINCT k, q FROM K", True),
         ("SELECT k, COUNT(*) AS n FROM K GROUP BY k", True),
+        (
+            "SELECT DISTINCT z FROM S, T WHERE z = w AND CAST(z AS BIGINT) = 1 AND CAST(w AS BIGINT) = 1",
+            False,
+        ),
         ("SELECT DISTINCT A FROM S, T WHERE A IN (D, 11) AND A BETWEEN 1 AND 3", False),
         ("SELECT k, MEDIAN(q) AS n FROM K GROUP BY k", True),
         ("SELECT q.q AS p FROM K, K q WHERE K.q = q.q", True),

@@ -21,7 +21,7 @@ from headgate.safety.theory.memory.aggregates import (
 from headgate.safety.theory.memory.answers import Row, answer, holds
 from headgate.safety.theory.memory.buckets import Bucket, synopses
 from headgate.safety.theory.memory.closure import close
-from headgate.safety.theory.memory.domain import Code
+from headgate.safety.theory.memory.domain import Code, Domain
 from headgate.safety.theory.memory.failure import Condition, Failure
 from headgate.safety.theory.memory.ordering import orderings
 from headgate.safety.theory.memory.polynomial import polynomial_failure
@@ -49,6 +49,16 @@ def test_sums_over_an_equality_join_of_an_interval(need: Need) -> None:
 @pytest.mark.parametrize("need", ADDITIVE)
 def test_sums_under_an_inequality_join_need_all_rows(need: Need) -> None:
     assert not bounded(need, B, "A", "B<D, A>10, A<20")
+
+
+def test_a_refusal_that_is_not_exact_is_a_refusal() -> None:
+    """Where attributes with and without gaps are compared, nothing is proved, and nothing is bounded either."""
+    source = query(
+        "A", "B<D, A>10, A<20", distinct=False, domains={"B": Domain.continuous(), "D": Domain.integers()}
+    )
+    found = judge_aggregate(AggregateQuery(source, (Aggregate(Need.SUMS, C), Aggregate(Need.LEAST, A))))
+    assert not found.bounded
+    assert not found.exact
 
 
 @pytest.mark.parametrize("need", list(Need))
