@@ -40,7 +40,7 @@ def closing(*sides: int) -> SidePurge:
     chains = {0: Chain(0, (ChainStep(1, ("k",)),), True), 1: Chain(1, (ChainStep(0, ("rk",)),), True)}
     return SidePurge(
         Purge(
-            (ClosingInput(0, CLOSED_LEFT), ClosingInput(1, CLOSED_RIGHT)),
+            (ClosingInput(0, CLOSED_LEFT, below=False), ClosingInput(1, CLOSED_RIGHT, below=False)),
             tuple(chains[side] for side in sides),
             (
                 PunctuationPurge(((1, "rk", "k"),), ((1, (0,)),)),

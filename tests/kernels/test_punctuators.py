@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.kernels.punctuation.age import AgePunctuator
@@ -56,6 +56,7 @@ def test_an_order_closes_what_is_less_than_a_value_that_enough_rows_have_followe
     cuts=st.sets(st.integers(0, 30)),
     within=st.integers(0, 5),
 )
+@example(count=3, cuts={1, 2}, within=0)
 def test_a_row_is_aged_when_so_many_have_come_after_its_instant(
     count: int, cuts: set[int], within: int
 ) -> None:

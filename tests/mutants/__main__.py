@@ -2,7 +2,7 @@
 
     python -m tests.mutants --sample 100 --seed 1 --only src/headgate/kernels --jobs 2 --time 60
 
-Each change is made in a process of its own, while the module is imported; no file is touched.
+Each change is made in a process that has collected the tests, or while its module is imported; no file is touched.
 """
 
 from __future__ import annotations
@@ -71,14 +71,10 @@ def main() -> int:
         # In no order of places: a run that is interrupted has tried a sample too.
         changing = Random(options.seed).sample(changing, options.sample)
     _say(f"{len(changing)} of {len(every)} changes to try")
-    covering = gather(
-        _files(options.tests or list(TESTS), "test_*.py"),
-        CODE,
-        options.jobs,
-        _say,
-    )
+    files = _files(options.tests or list(TESTS), "test_*.py")
+    covering = gather(files, CODE, options.jobs, _say)
     outcomes: dict[Mutant, Outcome] = {}
-    for mutant, outcome in try_all(changing, covering, options.jobs, options.time):
+    for mutant, outcome in try_all(changing, covering, files, options.jobs, options.time):
         outcomes[mutant] = outcome
         _say(f"[{len(outcomes)}/{len(changing)}] {outcome.value:9} {mutant}")
     counts = {kind: sum(each is kind for each in outcomes.values()) for kind in Outcome}

@@ -152,6 +152,8 @@ def _is_words(node: ast.AST) -> bool:
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
+            return True
         case ast.Raise(exc=ast.Call(func=ast.Name(id="AssertionError"))):
             return True
     return False

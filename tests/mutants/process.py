@@ -18,6 +18,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("duckdb", "networkx", "numpy", "polars", "pyarrow", "sqlglot", "yaml")
+WORDS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=ci")
+"""How pytest is called here."""
 
 
 def import_libraries() -> None:
@@ -26,6 +28,14 @@ def import_libraries() -> None:
         importlib.import_module(library)
     if any(name.split(".")[0] == "headgate" for name in sys.modules):
         raise AssertionError("headgate was imported before it could be changed")
+
+
+def silenced() -> None:
+    """Lets this process say nothing from now on, and puts it where tests expect to be."""
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    os.chdir(ROOT)
 
 
 def run_pytest(
@@ -43,14 +53,10 @@ def run_pytest(
         return pid
     code = 1
     try:
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        os.chdir(ROOT)
+        silenced()
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_CPU, (ceil(limit), ceil(limit) + 5))
         sys.meta_path.insert(0, finder)
-        usual = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=ci"]
-        code = int(pytest.main([*usual, *words], plugins=list(plugins)))
+        code = int(pytest.main([*WORDS, *words], plugins=list(plugins)))
     finally:
         os._exit(code)

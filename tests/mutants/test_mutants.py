@@ -9,6 +9,10 @@ import yaml
 from tests.mutants.__main__ import EQUIVALENT
 from tests.mutants.covering import noting
 from tests.mutants.operators import mutants
+from tests.mutants.process import ROOT
+from tests.mutants.worker import Change, Functions
+
+from headgate.kernels.state.tiers import newest_to_merge
 
 
 def changes(source: str) -> set[str]:
@@ -51,6 +55,7 @@ def test_each_operator(source: str, expected: set[str]) -> None:
         "x = zip(a, b, strict=True)",
         "x = pl.concat(a, rechunk=True)",
         "x = np.abs(a)",
+        "assert_never(x)",
     ],
 )
 def test_what_is_only_said_is_left_alone(source: str) -> None:
@@ -95,6 +100,23 @@ def test_code_notes_the_lines_that_run() -> None:
     exec(compile(noting(source), "m.py", "exec"), names)
     assert names["chosen"](None) == [2]
     assert lines == {2, 4, 5}
+
+
+def test_a_change_is_made_in_the_running_process_and_taken_back() -> None:
+    path = "src/headgate/kernels/state/tiers.py"
+    found = mutants(path, (ROOT / path).read_bytes())
+    change = next(each for each in found if each.function == "newest_to_merge" and each.original == "1")
+    made = Change(Functions.found(ROOT / "src"), change)
+    assert newest_to_merge([10]) == 1
+    with made:
+        assert newest_to_merge([10]) == 2
+    assert newest_to_merge([10]) == 1
+
+
+def test_a_constant_of_a_module_cannot_be_changed_in_a_running_process() -> None:
+    path = "src/headgate/kernels/state/tiers.py"
+    change = next(each for each in mutants(path, (ROOT / path).read_bytes()) if not each.statement)
+    assert not Change(Functions.found(ROOT / "src"), change).fits
 
 
 def test_every_equivalent_change_has_a_reason() -> None:

@@ -37,7 +37,7 @@ ARROW: Mapping[str, pa.DataType] = {
 DOMAINS: Mapping[str, tuple[Any, ...]] = {
     BIGINT: (1, 0, 2, 1, 0, 2, 1, 0, None),
     INT: (1, 0, 2, 3, -2, 1, 2, 4, None),
-    STRING: ("a", "b", "Ab", "a", "b", "", None),
+    STRING: ("a", "b", "Ab", "a", "b", "", "a_", None),
     DOUBLE: (0.25, 1.0, 0.0, 0.5, -0.75, 1.5, 2.0, 0.25, 1.0, 0.5, float("nan"), None),
     BOOLEAN: (True, False, True, False, None),
     DATE: (date(2024, 1, 31), date(2024, 2, 1), date(2023, 12, 31), None),

@@ -66,7 +66,12 @@ def predicate(choices: Choices, columns: Sequence[Typed], depth: int = 1) -> str
             return f"{column.text} {choices.choose(('<=', '=', '<>', '<=>'))} {choices.choose(others).text}"
         case "special" if column.type == STRING:
             return choices.choose(
-                (f"{column.text} LIKE 'a%'", f"LENGTH({column.text}) > 0", f"UPPER({column.text}) = 'AB'")
+                (
+                    f"{column.text} LIKE 'a%'",
+                    f"{column.text} NOT LIKE 'a/_%' ESCAPE '/'",
+                    f"LENGTH({column.text}) > 0",
+                    f"UPPER({column.text}) = 'AB'",
+                )
             )
         case "special" if column.type in (INT, BIGINT):
             return f"{column.text} % 2 = {choices.choose('01')}"

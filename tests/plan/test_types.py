@@ -203,6 +203,10 @@ MISMATCHES = {
     "arr > arr": "ARRAY<INT> has no order",
     "m = m": "maps cannot be compared",
     "CAST(st AS INT)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to INT",
+    "CAST(st AS STRUCT<a: INT>)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to STRUCT<a: INT>",
+    "CAST(st AS ARRAY<INT>)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to ARRAY<INT>",
+    "CAST(st AS STRUCT<a: INT, b: INT>)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to "
+    "STRUCT<a: INT, b: INT>",
     "CAST(a AS DATE)": "BIGINT cannot be cast to DATE",
     "CAST(f AS TIMESTAMP)": "BOOLEAN cannot be cast to TIMESTAMP",
     "SUM(c)": "SUM needs a number, not STRING",
@@ -222,6 +226,11 @@ def test_what_does_not_fit_together(expression: str) -> None:
 
 
 UNSUPPORTED = {
+    "c LIKE 'a/b' ESCAPE '/'": "the pattern 'a/b' has / before something other than %, _ and /",
+    "c LIKE 'ab/' ESCAPE '/'": "the pattern 'ab/' has / before something other than %, _ and /",
+    "c LIKE 'ab' ESCAPE '//'": "ESCAPE needs one character in quotes",
+    "c LIKE c ESCAPE '/'": "ESCAPE needs LIKE or ILIKE with a pattern in quotes",
+    "c RLIKE 'a' ESCAPE '/'": "ESCAPE needs LIKE or ILIKE with a pattern in quotes",
     **dict.fromkeys(
         ("INTERVAL 1 MONTH * 2", "INTERVAL 1 MONTH - ts"),
         "INTERVAL '1' MONTH is not an interval of a fixed length: numbers and units from microseconds to weeks",

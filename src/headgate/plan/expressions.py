@@ -18,6 +18,7 @@ from headgate.model.schema import Column
 from headgate.model.suggest import did_you_mean
 from headgate.plan import intervals
 from headgate.plan.arithmetic import arithmetic_type
+from headgate.plan.casts import is_castable
 from headgate.plan.functions import (
     BY_CLASS,
     BY_NAME,
@@ -26,6 +27,7 @@ from headgate.plan.functions import (
     known_names,
     rounded_type,
 )
+from headgate.plan.like_patterns import without_escape
 from headgate.plan.scope import Scope, Visible
 from headgate.plan.sqltypes import arrow_type, sql_type
 
@@ -99,6 +101,8 @@ class ExpressionBinder:
                 return self._bind(exp.And(this=low, expression=high))
             case exp.In():
                 return self._in(node)
+            case exp.Escape():
+                return self._bind(without_escape(node, self.statement))
             case exp.Like() | exp.ILike() | exp.RegexpLike():
                 left, right = (self.bind(side, expect=types.STRING) for side in (node.this, node.expression))
                 matches = type(node)(this=left.expression, expression=right.expression)
@@ -197,7 +201,7 @@ class ExpressionBinder:
             raise self._unknown(node)
         inner = self._bind(node.this)
         target = arrow_type(self.statement, node.args["to"], place=node.this)
-        if not _castable(inner.type, target):
+        if not is_castable(inner.type, target):
             raise self._mismatch(
                 f"{types.spark_name(inner.type)} cannot be cast to {types.spark_name(target)}", node
             )
@@ -574,24 +578,6 @@ def _text_as_time(values: Sequence[Scalar]) -> pa.DataType | None:
         elif not (isinstance(value.expression, exp.Literal) and value.expression.is_string):
             return None
     return target
-
-
-def _castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether CAST turns one type into the other, as in Spark SQL."""
-    if types.NULL in (source, target) or source == target:
-        return True
-    if types.is_nested(source) or types.is_nested(target):
-        return types.is_nested(source) and types.is_nested(target)
-    if types.STRING in (source, target):
-        return True
-    kinds = {_cast_kind(source), _cast_kind(target)}
-    return len(kinds) == 1 or kinds in ({"number", "boolean"}, {"number", "timestamp"}, {"date", "timestamp"})
-
-
-def _cast_kind(dtype: pa.DataType) -> str:
-    if types.is_numeric(dtype):
-        return "number"
-    return "timestamp" if types.is_timestamp(dtype) else types.spark_name(dtype).lower()
 
 
 def _quote(node: exp.Expr) -> str:

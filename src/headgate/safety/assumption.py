@@ -52,7 +52,7 @@ def closes_values(name: str, promise: Promise) -> Assumption:
             sentence = f"{name} closes every value of {columns} sooner or later"
             otherwise = "what waits for a value that is never closed stays"
         case PromiseKind.CHECK:
-            raise ValueError("a CHECK closes no values")
+            raise AssertionError("a CHECK closes no values")
         case _:
             assert_never(promise.kind)
     return Assumption(sentence, otherwise, STATE_ROWS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import polars as pl
 from sqlglot import exp
 
@@ -18,6 +21,9 @@ from headgate.kernels.expressions.dtypes import (
 from headgate.kernels.expressions.typed import Check, Scope, Typed, shown
 from headgate.model.errors import UnsupportedError
 from headgate.model.time import SECOND
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
 
 _WIDTH = {pl.Int8: 8, pl.Int16: 16, pl.Int32: 32, pl.Int64: 64}
 _INSTANTS = (TIMESTAMP, TIMESTAMP_NTZ)
@@ -47,15 +53,43 @@ def convert(value: Typed, target: pl.DataType, node: exp.Expr, *, lenient: bool 
         return converted
     converted = converted.once()
     reason = f"has a value that is not a valid {type_name(target)}"
-    return converted.failing([Check(value.expr.is_not_null() & converted.expr.is_null(), reason, node)])
+    lost = (
+        _lost(value.expr, source, target, node)
+        if isinstance(source, (pl.List, pl.Struct))
+        else value.expr.is_not_null() & converted.expr.is_null()
+    )
+    return converted.failing([Check(lost, reason, node)])
+
+
+def _lost(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expr) -> pl.Expr:
+    """Whether a value, or one inside it, does not fit."""
+    match source, target:
+        case pl.List(), pl.List():
+            inside = _lost(pl.element(), _instance(source.inner), _instance(target.inner), node)
+            return a.list.eval(inside).list.any().fill_null(False)
+        case pl.Struct(), pl.Struct():
+            return pl.any_horizontal(*(_lost(*each, node) for each in _fields(a, source, target)))
+    return a.is_not_null() & _converted(a, source, target, node).is_null()
+
+
+def _fields(
+    a: pl.Expr, source: pl.Struct, target: pl.Struct
+) -> Iterator[tuple[pl.Expr, pl.DataType, pl.DataType]]:
+    """The fields of a struct, with the types that they have and get."""
+    for field, to in zip(source.fields, target.fields, strict=True):
+        yield a.struct.field(field.name), _instance(field.dtype), _instance(to.dtype)
+
+
+def _instance(dtype: PolarsDataType) -> pl.DataType:
+    return dtype if isinstance(dtype, pl.DataType) else dtype()
 
 
 def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expr) -> pl.Expr:
     """The values of type `source` in type `target`; NULL where they do not fit."""
     numeric = (*INTEGERS, *FLOATS)
+    if source == target:
+        return a
     match source, target:
-        case pl.String(), pl.String():
-            return a
         case pl.String(), _:
             if (read := notation.read(a, target)) is not None:
                 return read
@@ -90,8 +124,13 @@ def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.E
             return (a * SECOND).cast(pl.Int64, strict=False).cast(target)
         case pl.Duration(), _ if target in INTEGERS:
             return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
-        case ((pl.List() | pl.Struct() | pl.Binary()), _):
-            return a.cast(target, strict=False)
+        case pl.List(), pl.List():
+            inner = (_instance(source.inner), _instance(target.inner))
+            return a.list.eval(_converted(pl.element(), *inner, node))
+        case pl.Struct(), pl.Struct():
+            fields = (_converted(*each, node) for each in _fields(a, source, target))
+            named = [each.alias(to.name) for each, to in zip(fields, target.fields, strict=True)]
+            return pl.when(a.is_not_null()).then(pl.struct(named))
     raise UnsupportedError(
         f"`{shown(node)}` is {type_name(source)} and cannot be cast to {type_name(target)}"
     )

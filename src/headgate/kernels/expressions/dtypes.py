@@ -7,6 +7,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model.errors import UnsupportedError
+from headgate.model.types import spark_name
 
 TIMESTAMP = pl.Datetime("us", "UTC")
 TIMESTAMP_NTZ = pl.Datetime("us")
@@ -115,6 +116,8 @@ def type_name(dtype: pl.DataType) -> str:
             return exp.DataType(this=kind).sql(dialect="spark")
     if isinstance(dtype, pl.Decimal):
         return f"DECIMAL({dtype.precision}, {dtype.scale})"
+    if isinstance(dtype, (pl.List, pl.Struct)):
+        return spark_name(arrow_type(dtype))
     return str(dtype).upper()
 
 

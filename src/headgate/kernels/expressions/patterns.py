@@ -16,31 +16,19 @@ from headgate.model.errors import UnsupportedError
 @compile_node.register(exp.Like)
 @compile_node.register(exp.ILike)
 def _(node: exp.Like | exp.ILike, scope: Scope) -> Typed:
-    return _like(node, "\\", scope)
-
-
-@compile_node.register
-def _(node: exp.Escape, scope: Scope) -> Typed:
-    if not isinstance(node.this, (exp.Like, exp.ILike)):
-        raise UnsupportedError("ESCAPE belongs to LIKE or ILIKE")
-    return _like(node.this, constant_text(node.expression, "the escape character"), scope)
-
-
-def _like(node: exp.Like | exp.ILike, escape: str, scope: Scope) -> Typed:
-    pattern = like_regex(constant_text(node.expression, "the pattern of LIKE"), escape)
+    pattern = like_regex(constant_text(node.expression, "the pattern of LIKE"))
     flags = "(?si)" if isinstance(node, exp.ILike) else "(?s)"
-    matched = compile_node(node.this, scope).map(lambda a: a.str.contains(flags + pattern))
-    return matched.map(lambda hit: ~hit) if node.args.get("negate") else matched
+    return compile_node(node.this, scope).map(lambda a: a.str.contains(flags + pattern))
 
 
-def like_regex(pattern: str, escape: str) -> str:
+def like_regex(pattern: str) -> str:
     """The regular expression of a LIKE pattern, anchored at both ends."""
     parts: list[str] = []
     characters = iter(pattern)
     for character in characters:
-        if character == escape:
+        if character == "\\":
             escaped = next(characters, None)
-            if escaped not in ("%", "_", escape):
+            if escaped not in ("%", "_", "\\"):
                 raise UnsupportedError(f"the LIKE pattern {pattern!r} escapes something other than % and _")
             parts.append(re.escape(escaped))
         else:

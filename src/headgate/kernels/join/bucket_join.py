@@ -83,7 +83,7 @@ class BucketInput:
         added = [pl.col(name).sum() for name in (COUNT, *self.measures)]
         first = [pl.col(name).first() for name in self.schema]
         if not self.cells:
-            return both.select(*first, *added).select(kept.columns).filter(pl.col(COUNT) > 0)
+            return both.select(*first, *added).select(kept.columns)
         return both.group_by(self.cell_names, maintain_order=True).agg(*first, *added).select(kept.columns)
 
 

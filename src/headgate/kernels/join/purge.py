@@ -43,7 +43,7 @@ class ClosingInput:
 
     member: int
     schema: Mapping[str, pl.DataType]
-    below: bool = False
+    below: bool
 
 
 @dataclass(frozen=True)

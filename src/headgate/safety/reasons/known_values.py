@@ -33,8 +33,6 @@ _ORDER: Mapping[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">",
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LARGEST = 2**61
 """Whole numbers beyond are not taken as bounds."""
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-"""How many digits a whole number of so many bits has at most."""
 _ROUNDS = 4
 """How often conditions are read over, as one may say something of what another compares."""
 
@@ -275,4 +273,5 @@ def _is_narrower(found: ColumnValues, node: exp.Expr, to: pa.DataType) -> bool:
         return True
     if types.is_integer(to):
         return bool(to.bit_width < of.bit_width)
-    return bool(pa.types.is_decimal(to) and to.precision - to.scale < _DIGITS[of.bit_width])
+    most_digits = len(str(2 ** (of.bit_width - 1)))
+    return bool(pa.types.is_decimal(to) and to.precision - to.scale < most_digits)
