@@ -355,6 +355,8 @@ class TestTypes:
     def test_only_count_goes_without_an_argument(self) -> None:
         with pytest.raises(ValueError, match="SUM needs an argument"):
             AggregateCall(Function.SUM, None, "y")
+        with pytest.raises(ValueError, match="COUNT needs an argument"):
+            AggregateCall(Function.COUNT, None, "y", distinct=True)
 
     def test_only_numbers_are_added(self) -> None:
         with pytest.raises(ValueError, match="SUM of a column of type String"):

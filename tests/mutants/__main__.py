@@ -47,7 +47,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="try so many changes, chosen at random; all if not given")
     parser.add_argument("--seed", type=int, default=0, help="which changes the sample has")
-    parser.add_argument("--only", action="append", help="a file or folder of code; may be given again")
+    parser.add_argument(
+        "--only", action="append", help="a file or folder of code, or FILE:LINE; may be given again"
+    )
     parser.add_argument("--tests", action="append", help="a file or folder of tests; may be given again")
     parser.add_argument("--jobs", type=int, default=1, help="changes tried at once")
     parser.add_argument("--time", type=float, default=120, help="seconds for the tests of one change")
@@ -58,10 +60,13 @@ def main() -> int:
     """Tries the changes, lists the survivors, and gives the exit code."""
     options = _options()
     equivalent: dict[str, str] = yaml.safe_load(EQUIVALENT.read_text()) or {}
+    places = dict.fromkeys(place.partition(":")[0] for place in options.only or CODE)
+    lines = {place for place in options.only or () if ":" in place}
     every = [
         each
-        for path in _files(options.only or list(CODE), "*.py")
+        for path in _files(list(places), "*.py")
         for each in mutants(path, (ROOT / path).read_bytes())
+        if not lines or f"{path}:{each.line}" in lines
     ]
     unknown = sorted(equivalent.keys() - {each.key for each in every})
     if unknown and not options.only:

@@ -94,6 +94,17 @@ def values(expression: str, where: str = "") -> Values:
         ("v", "CAST(v AS BIGINT) BETWEEN 0 AND 9", 0, 9),
         ("k", "CAST(k AS INT) BETWEEN 0 AND 9", None, None),
         ("k + v", "k BETWEEN 0 AND 9 AND v IN (1, 5)", 1, 14),
+        ("v", "CAST(v AS DECIMAL(10, 0)) BETWEEN 0 AND 9", 0, 9),
+        ("k", "CAST(k AS DECIMAL(19, 0)) BETWEEN 0 AND 9", 0, 9),
+        ("v", "CAST(v AS DECIMAL(9, 0)) BETWEEN 0 AND 9", None, None),
+        ("k", "CAST(k AS DECIMAL(18, 0)) BETWEEN 0 AND 9", None, None),
+        ("k", "k BETWEEN 0 AND 3000000000000000000", 0, None),
+        ("greatest(k, v) % 10", "", -9, 9),
+        ("coalesce(k, 0) % 10", "", -9, 9),
+        ("greatest(k, 1.5) % 10", "", None, None),
+        ("round(k) % 10", "", None, None),
+        ("nvl2(k, 1, 2) % 10", "", None, None),
+        ("coalesce(k, 2.5) % 10", "", None, None),
         ("hour(ts)", "", 0, 23),
         ("month(d)", "", 1, 12),
         ("quarter(d)", "", 1, 4),
@@ -115,6 +126,10 @@ def values(expression: str, where: str = "") -> Values:
         ("greatest(k % 3, 1)", "", -2, 2),
         ("k", "", None, None),
         ("k", "k > 3", 4, None),
+        ("k", "k = 5", 5, 5),
+        ("k", "5 = k", 5, 5),
+        ("k", "5 <=> k", 5, 5),
+        ("k", "3 > k AND k > -2", -1, 2),
         ("k", "k = v AND v BETWEEN 1 AND 3", 1, 3),
         ("v", "k = v AND k BETWEEN 1 AND 3", 1, 3),
         ("k * 2", "k BETWEEN 0 AND 3000000000000000000 AND v > 0", None, None),
@@ -224,6 +239,12 @@ def test_rows_of_a_static_table() -> None:
 def test_contradictions(where: str, empty: bool) -> None:
     """What is not recognized is only not used; what is, must be so."""
     assert known(f"SELECT k FROM s WHERE {where}").empty == empty
+
+
+@pytest.mark.parametrize("where", ["k < v", "v >= k", "k = v", "k <> v AND k > 1 AND v > 1"])
+def test_what_is_compared_is_not_null(where: str) -> None:
+    assert not values("k", where).nullable
+    assert not values("v", where).nullable
 
 
 def test_a_join_of_what_is_empty_is_empty() -> None:

@@ -54,6 +54,7 @@ BOUNDED = [
     "SELECT MIN(m) AS least FROM (SELECT k % 4 AS g, MAX(v % 3) AS m FROM s GROUP BY k % 4) x",
     "SELECT DISTINCT s.k % 10 AS m FROM s, r WHERE s.v % 5 = r.v % 5",
     "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7, 1000000000) AND r.k IN (7, 1000000000)",
+    "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7.0, 8.5, 1000000000)",
     "SELECT s.k % 10 AS m, COUNT(*) AS n FROM s, r WHERE s.v % 5 = r.v % 5 GROUP BY s.k % 10",
     "SELECT DISTINCT x.v % 3 AS m FROM s x, s y WHERE x.k = y.k AND x.f AND y.f",
     "SELECT DISTINCT x.v % 3 AS m FROM s x, s y WHERE x.k = y.k AND NOT x.f AND NOT y.f",
@@ -87,6 +88,8 @@ CONDITIONAL = [
 REFUSED = [
     "SELECT DISTINCT z % 10 AS m FROM s",
     "SELECT DISTINCT year(d) AS y FROM s",
+    "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7, 4000000000000000000)",
+    "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7, 8, r.v)",
     "SELECT DISTINCT c FROM s WHERE c = 'x' OR k = 3",
     "SELECT DISTINCT c FROM s WHERE NOT (c = 'x' OR c = 'y')",
     "SELECT DISTINCT upper(c) AS u FROM s WHERE lower(c) IN ('x', 'y')",
@@ -193,3 +196,11 @@ def test_equal_rows_are_not_made_one_below_a_table_that_is_asked_at_their_birth(
 def test_an_expression_that_no_value_is_left_of_is_judged_too() -> None:
     text = "SELECT v % 3 AS m, COUNT(*) AS n FROM s [PARTITION BY v ROWS 2] WHERE v % 3 > 7 GROUP BY v % 3"
     assert kind(text) == "refused"
+
+
+def test_rows_that_stand_for_others_are_as_many_as_the_values_of_columns_and_expressions() -> None:
+    text = "SELECT DISTINCT s.k, s.v % 2000000 AS m FROM s, r WHERE s.k = r.k AND s.k BETWEEN 1 AND 3"
+    states = {(state.operator, state.stream): state for state in query(text).judged.states}
+    assert states["join", "s"].reason.startswith("at most 24,000,000 rows stand for all of s")
+    assert states["join", "s"].assumes
+    assert not states["join", "r"].assumes

@@ -254,6 +254,27 @@ def test_rows_stay_although_all_that_could_be_promised_was(query: str, stream: s
     assert all(each.kept >= each.rows for each in shown.growth)
 
 
+@pytest.mark.parametrize(
+    ("when", "known"),
+    [
+        ("WHEN bidder < 0", True),
+        ("WHEN bidder < 0 PUNCTUATED BY (bidder, note) WHEN bye", True),
+        # No row says that a value is closed.
+        ("", False),
+    ],
+)
+def test_rows_stay_whatever_says_that_a_row_closes_values(when: str, known: bool) -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM items (ts TIMESTAMP, id BIGINT, name STRING) TIMESTAMP BY ts KEY (id);"
+        "CREATE STREAM bids (ts TIMESTAMP, item BIGINT, bidder BIGINT, note STRING, bye BOOLEAN)"
+        f" TIMESTAMP BY ts PUNCTUATED BY (bidder) {when};"
+        "SELECT ISTREAM(i.name, b.bidder) FROM items AS i, bids AS b WHERE i.id = b.item"
+    )
+    shown = session.queries[0].witness(12)
+    assert (shown.adversary.stream if shown else None) == ("items" if known else None)
+
+
 def test_promises_are_kept_by_the_rows() -> None:
     session = Session()
     session.sql(PROMISED + TRIANGLE)

@@ -142,8 +142,8 @@ class SortedRuns(Generic[R]):
         return None
 
     def _dead(self, run: R, now: int) -> float:
-        """About how many rows of a run are dead at an instant."""
-        return 0
+        """About how many rows of a run are dead at an instant; only who tidies up asks."""
+        raise NotImplementedError
 
     def _written(self, frame: pl.DataFrame, now: int) -> R:
         """A run of rows, at least one, that came in the step that ends at `now`."""

@@ -251,7 +251,11 @@ class _Translation:
                 listed if known is None else tuple(v for v in listed if v in known) or known
             )
             return True
-        if kind in ("whole", "date", "boolean") and all(_fits(kind, value) for value in values):
+        if kind == "whole":
+            # A fraction equals no whole number.
+            values = [value for value in values if not isinstance(value, Decimal) or value % 1 == 0]
+            values = [int(value) if isinstance(value, Decimal) else value for value in values]
+        if kind in ("whole", "date", "boolean") and values and all(_fits(kind, value) for value in values):
             codes = sorted(((_code(kind, value), value) for value in values), key=lambda each: each[0])
             self.found.append((attribute, ">=", codes[0][1]))
             self.found.append((attribute, "<=", codes[-1][1]))
@@ -453,4 +457,4 @@ def _code(kind: Kind, value: Hashable) -> int | Fraction:
             return int(value) if kind != "dense" else Fraction(value)
         case Decimal():
             return Fraction(value)
-    raise TypeError(f"{value!r} has no code")
+    raise AssertionError(f"{value!r} has no code")
