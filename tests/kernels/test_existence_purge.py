@@ -17,7 +17,8 @@ from headgate.kernels.join.negation import Negation
 from headgate.kernels.join.purge import Chain, ChainStep, ClosingInput, PunctuationPurge, Purge
 from headgate.kernels.join.semi_join import SemiJoin
 from headgate.kernels.state.closings import Closings
-from headgate.model.time import NEVER
+from headgate.model.batch import BORN
+from headgate.model.time import NEVER, Clock
 
 LEFT = {"k": pl.Int64(), "x": pl.Int64()}
 RIGHT = {"rk": pl.Int64(), "rx": pl.Int64()}
@@ -154,3 +155,14 @@ def test_right_rows_are_forgotten_by_age_only_with_a_residual() -> None:
     side_purge = SidePurge(Purge((), (), (), 0), retain=(None, 2))
     with pytest.raises(ValueError, match="only with a residual"):
         SemiJoin(LEFT, RIGHT, KEYS, right_endings=False, side_purge=side_purge)
+
+
+def test_the_newest_closed_values_that_nothing_needs_are_kept_for_a_while() -> None:
+    purge = Purge(
+        (ClosingInput(0, {"k": pl.Int64()}, below=False),), (), (PunctuationPurge(((1, "k", "k"),), ()),), 2
+    )
+    [nothing] = purge.initial().closed_values
+    closed = nothing.observe(pl.DataFrame({"k": [5, 6, 7, 8, 9], BORN: [1, 2, 3, 4, 5]}), Clock(0, 5, None))
+    stored = pl.DataFrame({"k": [6]})
+    [kept] = purge.only_needed((closed,), lambda _: stored, Clock(5, 6, None))
+    assert kept.frame["k"].to_list() == [6, 8, 9]

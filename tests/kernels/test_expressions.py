@@ -213,6 +213,14 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("CAST('0.00000000025' AS DECIMAL(20, 10))", DEC(20, 10), D("0.0000000003")),
         ("CAST('0.00000000035' AS DECIMAL(20, 10))", DEC(20, 10), D("0.0000000004")),
         ("CAST('1.5' AS DECIMAL)", DEC(10, 0), D("2")),
+        *(
+            (
+                f"CAST('{a}1e20' AS DECIMAL(38, 10)) * CAST('{b}1e9' AS DECIMAL(38, 10))",
+                DEC(38, 6),
+                D(f"{sign}1e29"),
+            )
+            for a, b, sign in (("", "", ""), ("-", "", "-"), ("", "-", "-"), ("-", "-", ""))
+        ),
         ("CAST('12' AS INT)", N, 12),
         ("CAST(' -12 ' AS BIGINT)", L, -12),
         ("CAST(x AS INT)", N, 2),

@@ -43,12 +43,24 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
+def _survivors(output: str) -> set[str]:
+    """The changes that a run said nobody noticed."""
+    marks = (Outcome.SURVIVED.value, Outcome.UNCOVERED.value)
+    lines = (line.partition("] ")[2].partition(" ") for line in output.splitlines())
+    return {change.strip() for outcome, _, change in lines if outcome in marks}
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="try so many changes, chosen at random; all if not given")
     parser.add_argument("--seed", type=int, default=0, help="which changes the sample has")
     parser.add_argument(
         "--only", action="append", help="a file or folder of code, or FILE:LINE; may be given again"
+    )
+    parser.add_argument(
+        "--again",
+        type=Path,
+        help="only the changes that survived an earlier run, of which this is the output",
     )
     parser.add_argument("--tests", action="append", help="a file or folder of tests; may be given again")
     parser.add_argument("--jobs", type=int, default=1, help="changes tried at once")
@@ -68,8 +80,11 @@ def main() -> int:
         for each in mutants(path, (ROOT / path).read_bytes())
         if not lines or f"{path}:{each.line}" in lines
     ]
+    if options.again:
+        survived = _survivors(options.again.read_text())
+        every = [each for each in every if str(each) in survived]
     unknown = sorted(equivalent.keys() - {each.key for each in every})
-    if unknown and not options.only:
+    if unknown and not options.only and not options.again:
         raise SystemExit("\n  ".join(["equivalent.yaml lists changes that are not made any more:", *unknown]))
     changing = [each for each in every if each.key not in equivalent]
     if options.sample is not None and options.sample < len(changing):

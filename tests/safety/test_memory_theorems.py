@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -13,7 +14,7 @@ from headgate.safety.theory.memory.domain import Domain
 from headgate.safety.theory.memory.failure import Condition, Failure
 from headgate.safety.theory.memory.ordering import orderings
 from headgate.safety.theory.memory.polynomial import induced, polynomial_failure
-from headgate.safety.theory.memory.query import Attribute, Comparison, SpjQuery
+from headgate.safety.theory.memory.query import Attribute, Comparison, Constant, Element, SpjQuery
 from headgate.safety.theory.memory.references import is_redundant, join_inequalities, references
 from headgate.safety.theory.memory.theorems import (
     equality_failure,
@@ -205,6 +206,18 @@ def test_they_agree_without_gaps(tried: SpjQuery) -> None:
 @given(tried=random_queries(ops=ALL, dense=None, max_attributes=4))
 def test_they_agree_where_both_kinds_meet(tried: SpjQuery) -> None:
     assert (failure_by_definition(tried) is None) == (polynomial_failure(tried) is None)
+
+
+@settings(max_examples=150)
+@given(tried=random_queries(ops=ALL, dense=None, max_attributes=4, joins_only=True))
+def test_the_order_may_be_turned_round(tried: SpjQuery) -> None:
+    """What is said of the lesser side of a comparison holds of the greater one in the mirror."""
+
+    def negated(side: Element) -> Element:
+        return Constant(-side.value) if isinstance(side, Constant) else side
+
+    turned = tuple(Comparison(negated(p.right), p.op, negated(p.left)) for p in tried.predicates)
+    assert judge(replace(tried, predicates=turned)).bounded == judge(tried).bounded
 
 
 @settings(max_examples=100)

@@ -129,8 +129,9 @@ class Distinct:
             latest = np.maximum(latest, self._latest_stored(state, values))
         step = presence(groups.codes, born[groups.order], dies[groups.order], latest)
         said = self._say(values, announced, step, table.now)
-        ends, fresh = step.final
-        next_announced = np.where(fresh | (announced <= table.now), ends, announced)
+        ends = step.final
+        # Where a new stretch has begun, what was announced is over.
+        next_announced = np.where(announced <= table.now, ends, announced)
         changed = (next_announced != announced) | (ends != latest)
         stays = np.flatnonzero(changed & (next_announced > table.now))
         rows = rows_at(values, stays).hstack(

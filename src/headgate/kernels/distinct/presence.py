@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from headgate.kernels.distinct.multiplicity import running_max, starts
-from headgate.kernels.keys import Mask
 from headgate.kernels.state.sorted_runs import Ints
 from headgate.model.time import BEGINNING
 
@@ -39,13 +38,11 @@ class Presence:
     ends: Ints
 
     @property
-    def final(self) -> tuple[Ints, Mask]:
-        """Per value, where its last stretch ends, and whether that is a new one."""
+    def final(self) -> Ints:
+        """Per value, where its last stretch ends."""
         ends = self.reach.copy()
         ends[self.codes] = self.ends
-        fresh = np.zeros(ends.size, dtype=np.bool_)
-        fresh[self.codes] = True
-        return ends, fresh
+        return ends
 
 
 def presence(codes: Ints, born: Ints, dies: Ints, reach: Ints) -> Presence:
