@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -21,8 +24,9 @@ from headgate.safety.verdict import Verdict
 from headgate.session import Session
 
 STREAMS = """
-CREATE STREAM S (ts TIMESTAMP, A BIGINT, B BIGINT, C BIGINT, x STRING, f BOOLEAN, z DOUBLE) TIMESTAMP BY ts;
-CREATE STREAM T (ts TIMESTAMP, D BIGINT, E INT, y STRING, w DOUBLE) TIMESTAMP BY ts;
+CREATE STREAM S (ts TIMESTAMP, A BIGINT, B BIGINT, C BIGINT, x STRING, f BOOLEAN, z DOUBLE, m DECIMAL(9, 2), day DATE)
+  TIMESTAMP BY ts;
+CREATE STREAM T (ts TIMESTAMP, D BIGINT, E INT, y STRING, w DOUBLE, n DECIMAL(9, 2), date DATE) TIMESTAMP BY ts;
 """
 CIRCLE = "B < D AND B < E AND C < D AND C < E AND A > 10 AND A < 13"
 
@@ -75,23 +79,29 @@ QUERIES = [
 ]
 
 
-def rows_of(random: Random, count: int) -> dict[str, list[dict[str, object]]]:
+def rows_of(
+    random: Random, count: int, numbers: Sequence[int] = range(8, 17)
+) -> dict[str, list[dict[str, object]]]:
     """Rows with values around the constants, some of them NULL."""
     rows: dict[str, list[dict[str, object]]] = {"S": [], "T": []}
+    decimals = [*map(Decimal, ("9.50", "10.00", "11.00", "11.25", "12.50")), None]
+    days = [*(date(2024, 1, day) for day in range(1, 5)), None]
     clock = 0
     for _ in range(count):
         clock += random.randint(0, 2)
 
         def number() -> int | None:
-            return random.choice([*range(8, 17), None])
+            return random.choice([*numbers, None])
 
         if random.random() < 0.5:
             row = {"A": number(), "B": number(), "C": number(), "x": random.choice(["p", "q", "r", None])}
             z = random.choice([0.5, 1.5, 2.5, None])
-            rows["S"].append({"ts": clock, **row, "f": random.choice([True, False, None]), "z": z})
+            row |= {"f": random.choice([True, False, None]), "z": z}
+            rows["S"].append({"ts": clock, **row, "m": random.choice(decimals), "day": random.choice(days)})
         else:
             row = {"D": number(), "E": number(), "y": random.choice(["p", "q", "r", None])}
-            rows["T"].append({"ts": clock, **row, "w": random.choice([0.5, 1.5, 2.5, None])})
+            row |= {"w": random.choice([0.5, 1.5, 2.5, None])}
+            rows["T"].append({"ts": clock, **row, "n": random.choice(decimals), "date": random.choice(days)})
     return rows
 
 
@@ -158,10 +168,12 @@ def test_wide_values_change_nothing() -> None:
     ends = [-(2**63), 2**63 - 1, 11]
     rows = {
         "S": [
-            {"ts": n, "A": a, "B": b, "C": 0, "x": "p", "f": True, "z": 0.0}
+            {"ts": n, "A": a, "B": b, "C": 0, "x": "p", "f": True, "z": 0.0, "m": None, "day": None}
             for n, (a, b) in enumerate((a, b) for a in ends for b in ends)
         ],
-        "T": [{"ts": n, "D": d, "E": 0, "y": "p", "w": 0.0} for n, d in enumerate(ends)],
+        "T": [
+            {"ts": n, "D": d, "E": 0, "y": "p", "w": 0.0, "n": None, "date": None} for n, d in enumerate(ends)
+        ],
     }
     given_ = tables(text_of(query), rows)
     expected = Oracle(text_of(query), given_, {}).output("q")

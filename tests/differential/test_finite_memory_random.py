@@ -20,7 +20,8 @@ from tests.oracle.values import same_output
 from headgate.safety.cause import Cause
 
 SIDES = {"S": ("A", "B", "C"), "T": ("D", "E")}
-TEXTS = {"S": "x", "T": "y"}
+OTHERS = {"S": ("x", "z", "m", "day"), "T": ("y", "w", "n", "date")}
+CONVERTED = ("TRY_CAST(B AS TINYINT)", "TRY_CAST(D AS TINYINT)")
 
 
 @st.composite
@@ -29,7 +30,7 @@ def conditions(draw: st.DrawFn, side: str) -> str:
     column, other = draw(st.sampled_from(SIDES[side])), draw(st.sampled_from(SIDES[side]))
     low = draw(st.integers(9, 13))
     high = low + draw(st.integers(-1, 3))
-    text = TEXTS[side]
+    text, fraction, decimal, day = OTHERS[side]
     return draw(
         st.sampled_from(
             (
@@ -42,6 +43,9 @@ def conditions(draw: st.DrawFn, side: str) -> str:
                 f"{column} = {other}",
                 f"{column} <= {other}",
                 f"{column} % 4 = {low % 4}",
+                f"TRY_CAST({column} AS TINYINT) BETWEEN {low} AND {high}",
+                f"TRY_CAST({column} AS TINYINT) <= {other}",
+                f"CAST({column} AS DECIMAL(20, 0)) = {low}",
                 f"{column} <> {low}",
                 f"{column} = {low}.5",
                 f"{text} IN ('p', 'q')",
@@ -49,6 +53,12 @@ def conditions(draw: st.DrawFn, side: str) -> str:
                 f"({text} = 'q' OR {text} = 'r')",
                 f"{text} IN ('p', NULL)",
                 f"{text} > 'p'",
+                *(f"{fraction} {said}" for said in ("< 1.5", "> 0.5", "= 1.5", "BETWEEN 0 AND 2")),
+                *(f"{decimal} {said}" for said in ("< 11.25", "> 9.5", "= 11", "BETWEEN 9.5 AND 11.5")),
+                *(f"{day} {said}" for said in ("= DATE '2024-01-02'", "> DATE '2024-01-01'")),
+                f"{day} BETWEEN DATE '2024-01-02' AND DATE '2024-01-03'",
+                f"{column} < {decimal}",
+                f"{column} = {decimal}",
             )
         )
     )
@@ -67,12 +77,22 @@ def meetings(draw: st.DrawFn) -> str:
                 f"{one} <= {two}",
                 f"{one} >= {two}",
                 f"{one} + 1 < {two}",
+                f"TRY_CAST({one} AS TINYINT) < {two}",
+                f"{one} >= TRY_CAST({two} AS TINYINT)",
+                f"{one} <= CAST({two} AS DECIMAL(20, 0))",
                 f"{one} <=> {two}",
                 f"{one} IN ({two}, 11)",
                 f"{one} % 3 = {two} % 3",
                 "x = y",
                 "x <= y",
                 "z < w",
+                "z = w",
+                "m = n",
+                "m <= n",
+                f"{one} = n",
+                f"m < {two}",
+                "day = date",
+                "day < date",
             )
         )
     )
@@ -84,7 +104,9 @@ def queries(draw: st.DrawFn) -> str:
     said = [draw(meetings()) for _ in range(draw(st.integers(1, 2)))]
     said += [draw(conditions(draw(st.sampled_from(("S", "T"))))) for _ in range(draw(st.integers(1, 5)))]
     where = f"FROM S, T WHERE {' AND '.join(said)}"
-    columns = st.sampled_from((*SIDES["S"], *SIDES["T"], "x", "y", "f", "A % 3", "E > 11", "hour(S.ts)"))
+    columns = st.sampled_from(
+        (*SIDES["S"], *SIDES["T"], "x", "y", "f", "m", "date", "A % 3", "E > 11", "hour(S.ts)", *CONVERTED)
+    )
     listed = draw(st.lists(columns, min_size=1, max_size=2, unique=True))
     names = ", ".join(f"{each} AS c{number}" for number, each in enumerate(listed))
     match draw(st.sampled_from(("all", "distinct", "distinct", "group", "group"))):
@@ -107,7 +129,8 @@ def test_the_oracle_agrees(query: str, seed: int) -> None:
     text = text_of(query)
     verdict = compiled(text, "q", {}).verdict
     event("by values" if Cause.VALUES in {state.by for state in verdict.states} else "otherwise")
-    rows = tables(text, rows_of(random, 40))
+    # 300 fits no TINYINT.
+    rows = tables(text, rows_of(random, 40, (*range(8, 17), 300)))
     expected = Oracle(text, rows, {}).output("q")
     assert same_output(output_of(text, "q", [rows], {}), expected)
     assert same_output(output_of(text, "q", pieces(rows, random), {}, restore_every_step=True), expected)

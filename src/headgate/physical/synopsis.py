@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
 from operator import and_
@@ -17,6 +17,9 @@ from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
 from headgate.safety.theory.memory.buckets import StreamSynopsis
 from headgate.safety.theory.memory.cut import Cut, IntegerCut
 from headgate.safety.theory.memory.query import Attribute, Comparison, Constant, Element
+
+# Twice the digits of any DECIMAL: the constants of one are divided without rounding.
+_EXACT = Context(prec=76)
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ class InputSynopsis:
                 exact = Fraction(code)
                 decimal = str(self.method.translated.scalars[attribute].type).startswith("decimal")
                 return pl.lit(
-                    Decimal(exact.numerator) / Decimal(exact.denominator) if decimal else float(exact)
+                    _EXACT.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+                    if decimal
+                    else float(exact)
                 )
         return pl.lit(int(code), dtype=pl.Int64)
 

@@ -26,6 +26,7 @@ from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Aggregate, Distinct, Join, Node, Project
 from headgate.safety.block import Block, flatten
 from headgate.safety.reasons.memory_query import NotAComparisonError, Translated, translate
+from headgate.safety.reasons.widening import holds_all
 from headgate.safety.theory.memory import aggregates
 from headgate.safety.theory.memory.buckets import StreamSynopsis, synopses
 from headgate.safety.theory.memory.closure import close
@@ -317,7 +318,11 @@ def _over_edge(scalar: Scalar, below: Block) -> Scalar | None:
     for name, output in below.outputs.items():
         held = output.expression
         # A whole number that was widened for a comparison is the same number.
-        if isinstance(held, exp.Cast) and types.is_integer(output.type) and types.is_integer(scalar.type):
+        if (
+            isinstance(held, exp.Cast)
+            and types.is_integer(output.type)
+            and holds_all(output.type, scalar.type)
+        ):
             held = held.this
         if scalar.expression in (output.expression, held):
             return Scalar.column(name, output.type)

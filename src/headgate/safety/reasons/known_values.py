@@ -28,6 +28,7 @@ from headgate.plan.nodes import TableScan
 from headgate.plan.sqltypes import from_sql
 from headgate.safety.reasons.constants import constant
 from headgate.safety.reasons.finite_values import ONLY_NULL, Values, together, values_of
+from headgate.safety.reasons.widening import beneath_widening
 
 _ORDER: Mapping[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -253,25 +254,10 @@ def _kind(found: ColumnValues, node: exp.Expr) -> str:
 
 def _bare(found: ColumnValues, node: exp.Expr) -> exp.Expr:
     """The expression beneath conversions of whole numbers to wider ones, which change no comparison."""
-    while isinstance(node, (exp.Cast, exp.Paren)):
-        if isinstance(node, exp.Cast):
-            to = from_sql(node.to)
-            if _kind(found, node.this) != "whole" or to is None or _is_narrower(found, node.this, to):
-                break
-            if not types.is_integer(to) and not pa.types.is_decimal(to):
-                break
-        node = node.this
-    return node
 
+    def type_of(inner: exp.Expr) -> pa.DataType | None:
+        if isinstance(inner, exp.Cast):
+            return from_sql(inner.to)
+        return found.types.get(inner.name) if isinstance(inner, exp.Column) else None
 
-def _is_narrower(found: ColumnValues, node: exp.Expr, to: pa.DataType) -> bool:
-    """Whether a whole number may not fit a type."""
-    of = found.types.get(node.name) if isinstance(node, exp.Column) else None
-    if isinstance(node, exp.Cast):
-        of = from_sql(node.to)
-    if of is None:
-        return True
-    if types.is_integer(to):
-        return bool(to.bit_width < of.bit_width)
-    most_digits = len(str(2 ** (of.bit_width - 1)))
-    return bool(pa.types.is_decimal(to) and to.precision - to.scale < most_digits)
+    return beneath_widening(node, type_of)

@@ -28,6 +28,7 @@ from headgate.safety.block import Block
 from headgate.safety.reasons.constants import constant
 from headgate.safety.reasons.finite_values import Values, by_type
 from headgate.safety.reasons.known_values import ColumnValues
+from headgate.safety.reasons.widening import beneath_widening
 from headgate.safety.theory.memory.domain import Domain, ranks
 from headgate.safety.theory.memory.query import (
     Attribute,
@@ -221,7 +222,7 @@ class _Translation:
 
     def _note(self, node: exp.Expr, op: Operator, value: Hashable) -> bool:
         """A comparison with a constant; one with a fraction is moved to the next whole number."""
-        attribute = self._attribute(self._bare(node))
+        attribute = self._attribute(beneath_widening(node, self._type))
         if attribute is None:
             return False
         kind = self.kinds[attribute]
@@ -239,7 +240,7 @@ class _Translation:
         return True
 
     def _listed(self, node: exp.In) -> bool:
-        attribute = self._attribute(self._bare(node.this))
+        attribute = self._attribute(beneath_widening(node.this, self._type))
         values = [constant(each) for each in node.expressions]
         if attribute is None or not values or any(value is None for value in values):
             return False
@@ -288,7 +289,7 @@ class _Translation:
 
     def _attribute(self, node: exp.Expr) -> Attribute | None:
         """The attribute that an expression over one stream is."""
-        node = self._bare(node)
+        node = beneath_widening(node, self._type)
         dtype = self._type(node)
         if dtype is None:
             return None
@@ -306,18 +307,6 @@ class _Translation:
         self.kinds[attribute] = _kind(dtype)
         self.types[attribute] = dtype
         return attribute
-
-    def _bare(self, node: exp.Expr) -> exp.Expr:
-        """The expression beneath conversions of whole numbers to wider ones, which change no comparison."""
-        while isinstance(node, (exp.Cast, exp.Paren)):
-            if isinstance(node, exp.Cast):
-                to, of = from_sql(node.to), self._type(node.this)
-                if to is None or of is None or not types.is_integer(of):
-                    break
-                if not types.is_integer(to) and not pa.types.is_decimal(to):
-                    break
-            node = node.this
-        return node
 
     def _type(self, node: exp.Expr) -> pa.DataType | None:
         if isinstance(node, exp.Column):

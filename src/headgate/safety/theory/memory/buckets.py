@@ -30,6 +30,7 @@ from headgate.safety.theory.memory.query import (
     Attribute,
     Comparison,
     Constant,
+    Element,
     Operator,
     SpjQuery,
     integer_at_or_above,
@@ -64,6 +65,8 @@ class StreamSynopsis:
     closure: Closure
     distinct: bool
     ordered: bool
+    connected: Mapping[Attribute, frozenset[Element]]
+    """What comparisons connect each attribute with."""
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -88,9 +91,14 @@ class StreamSynopsis:
     def filters(self) -> tuple[Comparison, ...]:
         """All that P⁺ says of a row of this occurrence alone; a row that fails it can be forgotten at once.
 
-        That is more than the filters of the query: D > 10 and D < A give A > 11.
+        That is more than the filters of the query: D > 10 and D < A give A > 11. But A = 1 and X = 'q' tell A from X
+        only because codes of text and of numbers have one order: of what nothing connects, nothing is said.
         """
-        said = [p for p in self.closure.predicates() if p.streams == {self.occurrence}]
+        said = [
+            p
+            for p in self.closure.predicates()
+            if p.streams == {self.occurrence} and {p.left, p.right} <= self.connected[p.attributes[0]]
+        ]
         for attribute in self.closure.attributes:
             if attribute.stream == self.occurrence:
                 lower, upper = self.closure.lower(attribute), self.closure.upper(attribute)
@@ -136,20 +144,25 @@ def synopses(query: SpjQuery) -> tuple[StreamSynopsis, ...]:
     closure = close(query)
     if closure is None:
         return ()
+    connected = _connected(query)
     if len(query.streams) == 1 and not query.distinct:
-        return (StreamSynopsis(query.streams[0].occurrence, (), closure, distinct=False, ordered=False),)
+        return (
+            StreamSynopsis(
+                query.streams[0].occurrence, (), closure, distinct=False, ordered=False, connected=connected
+            ),
+        )
     joins = [p for p in join_inequalities(closure) if is_join(closure, p) and not is_redundant(closure, p)]
     needed = {attribute for p in (*joins, *join_equalities(closure)) for attribute in p.attributes}
     needed.update(query.projection)
     ordered = query.distinct and any(predicate.op == "<=" for predicate in joins)
-    constants = _constants_by_attribute(query)
     return tuple(
         StreamSynopsis(
             schema.occurrence,
-            tuple(_cut(query, a, constants[a]) for a in schema.elements if a in needed),
+            tuple(_cut(query, a, _constants(connected[a])) for a in schema.elements if a in needed),
             closure,
             distinct=query.distinct,
             ordered=ordered,
+            connected=connected,
         )
         for schema in query.streams
     )
@@ -169,12 +182,12 @@ def answer_bound(query: SpjQuery) -> int | None:
     closure = close(query)
     if closure is None:
         return 0
-    constants = _constants_by_attribute(query)
+    connected = _connected(query)
     choices = []
     for attribute in query.projection:
         if not closure.is_bounded(attribute):
             return None
-        cut = _cut(query, attribute, constants[attribute])
+        cut = _cut(query, attribute, _constants(connected[attribute]))
         choices.append(len(cells_between(cut, closure.lower(attribute), closure.upper(attribute))))
     return prod(choices)
 
@@ -190,24 +203,20 @@ def is_join(closure: Closure, predicate: Comparison) -> bool:
     return upper.value > lower.value
 
 
-def _constants_by_attribute(query: SpjQuery) -> dict[Attribute, tuple[Code, ...]]:
-    """For each attribute, the constants of all attributes that comparisons connect it with, ascending."""
-    group = {attribute: {attribute} for attribute in query.attributes}
-    predicates = (*query.implied, *query.predicates)
-    for predicate in predicates:
-        if len(predicate.attributes) == 2:
-            first, second = predicate.attributes
-            merged = group[first] | group[second]
-            for attribute in merged:
-                group[attribute] = merged
-    values: dict[Attribute, set[Code]] = {attribute: set() for attribute in query.attributes}
-    for predicate in predicates:
-        for side in (predicate.left, predicate.right):
-            if isinstance(side, Constant):
-                for attribute in predicate.attributes:
-                    for connected in group[attribute]:
-                        values[connected].add(side.value)
-    return {attribute: tuple(sorted(found)) for attribute, found in values.items()}
+def _connected(query: SpjQuery) -> dict[Attribute, frozenset[Element]]:
+    """For each attribute, the attributes and constants that comparisons connect it with."""
+    group: dict[Attribute, set[Element]] = {attribute: {attribute} for attribute in query.attributes}
+    for predicate in (*query.implied, *query.predicates):
+        sides = (predicate.left, predicate.right)
+        merged = set().union(*(group[side] if isinstance(side, Attribute) else {side} for side in sides))
+        for element in merged:
+            if isinstance(element, Attribute):
+                group[element] = merged
+    return {attribute: frozenset(found) for attribute, found in group.items()}
+
+
+def _constants(connected: Iterable[Element]) -> tuple[Code, ...]:
+    return tuple(sorted(element.value for element in connected if isinstance(element, Constant)))
 
 
 def _cut(query: SpjQuery, attribute: Attribute, constants: tuple[Code, ...]) -> Cut:
