@@ -23,7 +23,7 @@ from headgate.kernels.window import time_window as windowing
 from headgate.kernels.window.retain import Retain
 from headgate.model.aggregates import Function
 from headgate.model.scalar import Scalar, conjunction
-from headgate.model.types import BIGINT
+from headgate.model.types import BIGINT, is_integer
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.edges import Edges, Strategy
 from headgate.physical.emission import emit_kernel, schema_of, window_spec
@@ -229,7 +229,11 @@ class _Lowering:
         inputs = [self.lower(member) for member in node.members]
         summed: list[dict[str, pl.Expr]] = [{} for _ in node.members]
         for each in method.summed:
-            summed[each.member][each.argument] = compile_scalar(each.scalar)
+            value = compile_scalar(each.scalar)
+            if not is_integer(each.scalar.type):
+                # Values of other types are only counted.
+                value = pl.when(value.is_not_null()).then(pl.lit(0))
+            summed[each.member][each.argument] = value
         members = tuple(
             InputSynopsis(method, number).counted(schema_of(member), summed[number])
             for number, member in enumerate(node.members)
