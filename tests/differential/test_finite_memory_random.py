@@ -38,6 +38,7 @@ def conditions(draw: st.DrawFn, side: str) -> str:
                 f"{column} > {low} AND {column} < {high + 1}.5",
                 f"({column} = {low} OR {column} = {high})",
                 f"{column} IN ({low}, {high}, {low + 5})",
+                f"{column} IN ({low}.0, {high}.5, {low + 5})",
                 f"{column} = {low}",
                 f"{column} IN ({low}, {other})",
                 f"{column} = {other}",

@@ -8,7 +8,7 @@ from itertools import product
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kernels.signed import (
     LAST,
@@ -151,6 +151,13 @@ def test_a_row_settles_once_when_its_group_is_closed(
     delay=st.integers(0, 6),
     restored=st.booleans(),
     which=st.sampled_from(["MIN", "MAX", "both"]),
+)
+@example(
+    rows=[((0, 1), 1, NEVER, 1), ((1, 5), 1, NEVER, 1), ((2, 3), 2, NEVER, 1), ((3, 3), 9, NEVER, 1)],
+    stops=[5],
+    delay=0,
+    restored=False,
+    which="both",
 )
 def test_of_final_values_the_extreme_ones_are_remembered(
     rows: list[Row], stops: list[int], delay: int, restored: bool, which: str

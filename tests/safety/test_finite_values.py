@@ -248,6 +248,17 @@ def test_what_is_compared_is_not_null(where: str) -> None:
     assert not values("v", where).nullable
 
 
+def test_null_is_one_more_value() -> None:
+    assert values("CASE WHEN f THEN 7 END").total == 2
+    assert values("CASE WHEN f THEN 7 ELSE 7 END").total == 1
+
+
+@pytest.mark.parametrize("where", ["k <=> NULL", "NULL <=> k", "k IS NULL"])
+def test_what_is_like_null_is_null(where: str) -> None:
+    found = values("k", where)
+    assert (found.count, found.nullable) == (0, True)
+
+
 def test_a_count_of_few_values_is_one_of_few_numbers() -> None:
     found = known("SELECT x.n AS e FROM (SELECT COUNT(DISTINCT k % 3) AS n FROM s) x").column("e")
     assert (found.low, found.high, found.nullable) == (0, 5, False)

@@ -198,6 +198,16 @@ def test_an_expression_that_no_value_is_left_of_is_judged_too() -> None:
     assert kind(text) == "refused"
 
 
+def test_few_groups_rest_on_their_number_even_if_they_are_closed() -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM p (ts TIMESTAMP, k BIGINT, f BOOLEAN) TIMESTAMP BY ts PUNCTUATED BY (k) WHEN f;"
+        "CREATE QUERY q1 AS SELECT k, COUNT(*) AS n FROM p WHERE k BETWEEN 1 AND 3 GROUP BY k;"
+    )
+    [state] = session.query("q1").judged.states
+    assert (state.by, state.assumes) == ("values", ())
+
+
 def test_rows_that_stand_for_others_are_as_many_as_the_values_of_columns_and_expressions() -> None:
     text = "SELECT DISTINCT s.k, s.v % 2000000 AS m FROM s, r WHERE s.k = r.k AND s.k BETWEEN 1 AND 3"
     states = {(state.operator, state.stream): state for state in query(text).judged.states}
