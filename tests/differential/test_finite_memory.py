@@ -16,6 +16,7 @@ from tests.differential.test_punctuated import pieces
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import same_output
 
+from headgate.model.errors import DataError
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
 from headgate.runtime.data import frame_of
@@ -178,6 +179,24 @@ def test_wide_values_change_nothing() -> None:
     given_ = tables(text_of(query), rows)
     expected = Oracle(text_of(query), given_, {}).output("q")
     assert same_output(output_of(text_of(query), "q", [given_], {}), expected)
+
+
+@pytest.mark.parametrize("signs", [(1, 1, 1), (-1, -1, -1), (1, 1, -1, 1, -1, -1)])
+def test_sums_are_exact_on_the_way_and_an_error_if_they_do_not_fit(signs: Sequence[int]) -> None:
+    text = text_of(
+        "SELECT A, SUM(B) AS s, AVG(B) AS m, COUNT(B) AS n FROM S, T WHERE A = D AND A = 11 GROUP BY A"
+    )
+    names = ("C", "x", "f", "z", "m", "day")
+    rows = {
+        "S": [{"ts": n, "A": 11, "B": sign * 2**62, **dict.fromkeys(names)} for n, sign in enumerate(signs)],
+        "T": [{"ts": 9, "D": 11, **dict.fromkeys(("E", "y", "w", "n", "date"))}],
+    }
+    if abs(sum(signs)) > 1:
+        with pytest.raises(DataError, match=r"SUM\(S.B\) overflowed"):
+            output_of(text, "q", [tables(text, rows)], {})
+    else:
+        [said] = output_of(text, "q", [tables(text, rows)], {})
+        assert said.row == (11, 0, 0.0, 6)
 
 
 BESIDE_A_WINDOW = [

@@ -14,6 +14,7 @@ from headgate.kernels import union as uniting
 from headgate.kernels.append import Append
 from headgate.kernels.distinct import closing_difference, closing_distinct, difference, distinct
 from headgate.kernels.expressions import compile_scalar, polars_type
+from headgate.kernels.expressions.dtypes import arrow_type
 from headgate.kernels.join import bucket_join, existence_purge, join, negation, semi_join, table_join
 from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
@@ -23,7 +24,7 @@ from headgate.kernels.window import time_window as windowing
 from headgate.kernels.window.retain import Retain
 from headgate.model.aggregates import Function
 from headgate.model.scalar import Scalar, conjunction
-from headgate.model.types import BIGINT, is_integer
+from headgate.model.types import is_integer
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.physical.edges import Edges, Strategy
 from headgate.physical.emission import emit_kernel, schema_of, window_spec
@@ -56,6 +57,8 @@ from headgate.safety.reasons.group_closing import GroupClosing
 from headgate.safety.reasons.purge_analysis import Closing
 from headgate.safety.reasons.time.closing import ClockClosing
 from headgate.safety.state_plan import StatePlan
+
+_TOTAL = arrow_type(bucket_join.TOTAL)
 
 
 def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UPA") -> OperatorGraph:
@@ -267,11 +270,11 @@ class _Lowering:
                 )
             ),
         ]
-        outputs = [*keys.items(), *((name, Scalar.column(name, BIGINT)) for name in measures)]
+        outputs = [*keys.items(), *((name, Scalar.column(name, _TOTAL)) for name in measures)]
         at = self._add("project", projecting.Project(tuple(outputs)), at)
         schema = {key: polars_type(node.type_of(key)) for key in node.keys}
         adding = aggregate.Aggregate(
-            {**schema, **dict.fromkeys(measures, pl.Int64())},
+            {**schema, **dict.fromkeys(measures, bucket_join.TOTAL)},
             node.keys,
             tuple(aggregate.AggregateCall(Function.SUM, name, name, False, None) for name in measures),
             slide=common_slide(node),
@@ -281,6 +284,7 @@ class _Lowering:
         calls = tuple(
             sum_results.SumCall(
                 call.function.traits.accumulator,
+                call.show(),
                 call.output.name,
                 polars_type(call.output.type),
                 bucket_join.COUNT if call.argument is None else bucket_join.sum_column(call.argument),

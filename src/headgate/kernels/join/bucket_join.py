@@ -25,6 +25,8 @@ from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
 
 COUNT = "_count"
+TOTAL = pl.Decimal(38, 0)
+"""The type of sums, which may be too large for a BIGINT on the way; beyond this one Polars raises."""
 
 
 def sum_column(name: str) -> str:
@@ -56,8 +58,8 @@ class BucketInput:
 
     def empty(self) -> Runs:
         """No buckets."""
-        numbers = dict.fromkeys((*self.cell_names, COUNT, *self.measures), pl.Int64())
-        return Runs({**self.schema, **numbers})
+        numbers = dict.fromkeys((*self.cell_names, COUNT), pl.Int64())
+        return Runs({**self.schema, **numbers, **dict.fromkeys(self.measures, TOTAL)})
 
     def located(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The rows that can matter, each with its bucket, the count 1 and its own sums."""
@@ -69,8 +71,8 @@ class BucketInput:
             (name_of(name), value)
             for name, expression in self.summed.items()
             for name_of, value in (
-                (sum_column, expression.cast(pl.Int64).fill_null(0)),
-                (filled_column, expression.is_not_null().cast(pl.Int64)),
+                (sum_column, expression.cast(TOTAL).fill_null(0)),
+                (filled_column, expression.is_not_null().cast(pl.Int64).cast(TOTAL)),
             )
         ]
         return rows.with_columns(
@@ -106,7 +108,7 @@ class BucketJoin:
         schema = {name: dtype for each in self.inputs for name, dtype in each.schema.items()}
         if self.summing:
             measures = [name for each in self.inputs for name in each.measures]
-            schema |= dict.fromkeys((COUNT, *measures), pl.Int64())
+            schema |= dict.fromkeys((COUNT, *measures), TOTAL)
         return schema
 
     def initial(self) -> States[Runs]:
@@ -153,7 +155,7 @@ class BucketJoin:
                 found = found.join(partner, how="cross")
         missing = [number for number in range(len(self.inputs)) if _births(number) not in found.columns]
         if missing:
-            return pl.DataFrame(schema={**self.output_schema, BORN: pl.Int64(), COUNT: pl.Int64()})
+            return pl.DataFrame(schema={COUNT: pl.Int64(), **self.output_schema, BORN: pl.Int64()})
         for left, right in (pair for pairs in self._plan.alike for pair in pairs):
             found = found.filter(pl.col(left) == pl.col(right))
         if self.residual is not None:
@@ -172,10 +174,13 @@ class BucketJoin:
 
     def _weighed(self, found: pl.DataFrame) -> pl.DataFrame:
         numbers = range(len(self.inputs))
-        product = _product([pl.col(_counts(number)) for number in numbers])
+        counts = [pl.col(_counts(number)) for number in numbers]
+        if self.summing:
+            counts = [count.cast(TOTAL) for count in counts]
+        product = _product(counts)
         sums = []
         for number, each in enumerate(self.inputs):
-            rest = [pl.col(_counts(other)) for other in numbers if other != number]
+            rest = [count for other, count in enumerate(counts) if other != number]
             sums += [_product([pl.col(name), *rest]).alias(name) for name in each.measures]
         born = pl.max_horizontal([pl.col(_births(number)) for number in numbers]).alias(BORN)
         plain = [name for each in self.inputs for name in each.schema]
