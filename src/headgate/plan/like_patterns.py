@@ -35,14 +35,14 @@ def _with_backslashes(pattern: str, escape: str, node: exp.Escape, statement: St
     characters = iter(pattern)
     for character in characters:
         if character == escape:
-            character = next(characters, "")  # noqa: PLW2901 - the two are one
-            if character not in (*_WILDCARDS, escape):
+            escaped = next(characters, "")
+            if escaped not in (*_WILDCARDS, escape):
                 raise UnsupportedError(
                     f"the pattern {pattern!r} has {escape} before something other than %, _ and {escape}",
                     remedy=f"write {escape}{escape} for the character itself",
                     place=statement.place(node),
                 )
-            parts.append(f"\\{character}" if character in (*_WILDCARDS, "\\") else character)
+            parts.append(f"\\{escaped}" if escaped in (*_WILDCARDS, "\\") else escaped)
         else:
             parts.append("\\\\" if character == "\\" else character)
     return "".join(parts)
