@@ -98,3 +98,20 @@ def test_of_groups_that_only_grow_an_aggregate_keeps_one_number() -> None:
     found = Session().sql(f"{DECLARED} CREATE QUERY q AS {text};")
     assert found is not None
     assert [each.by for each in found.judged.states] == [Cause.VALUES, Cause.NONE]
+
+
+@pytest.mark.parametrize(
+    ("query", "operators"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k", {"aggregate"}),
+        (
+            "SELECT n + 1 AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) x",
+            {"aggregate"},
+        ),
+        ("SELECT k FROM s [RANGE 1 MINUTE]", {"relation"}),
+    ],
+)
+def test_values_of_an_aggregate_are_not_kept_as_an_answer_too(query: str, operators: set[str]) -> None:
+    session = Session()
+    session.sql(f"CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts; CREATE QUERY q AS {query};")
+    assert {state.operator for state in session.query("q").judged.states} == operators
