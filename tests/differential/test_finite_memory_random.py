@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.differential.local import compiled, output_of
 from tests.differential.punctuated import tables
@@ -123,7 +123,6 @@ def queries(draw: st.DrawFn) -> str:
     return f"SELECT {names}, {asked} {where} GROUP BY {', '.join(listed)}"
 
 
-@settings(max_examples=80)
 @given(query=queries(), seed=st.integers(0, 1_000))
 def test_the_oracle_agrees(query: str, seed: int) -> None:
     random = Random(seed)
