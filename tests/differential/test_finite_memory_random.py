@@ -6,6 +6,7 @@ is read as such, between values that meet often; most queries are admitted becau
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 from hypothesis import event, given
@@ -19,18 +20,39 @@ from tests.oracle.values import same_output
 
 from headgate.safety.cause import Cause
 
-SIDES = {"S": ("A", "B", "C"), "T": ("D", "E")}
+NUMBERS = {"S": ("A", "B", "C"), "T": ("D", "E")}
 OTHERS = {"S": ("x", "z", "m", "day"), "T": ("y", "w", "n", "date")}
-CONVERTED = ("TRY_CAST(B AS TINYINT)", "TRY_CAST(D AS TINYINT)")
+JOINS = (
+    (("S", "S"), ("T", "T")),
+    (("S", "S"), ("T", "T")),
+    (("U", "S"), ("V", "S")),
+    (("S", "S"), ("T", "T"), ("V", "T")),
+    (("U", "S"), ("V", "S"), ("T", "T")),
+)
+"""Which streams are joined, each by its name in the query and its own."""
+
+Source = tuple[str, str]
+
+
+def numbers(source: Source) -> st.SearchStrategy[str]:
+    """A column of whole numbers."""
+    name, stream = source
+    return st.sampled_from([f"{name}.{column}" for column in NUMBERS[stream]])
+
+
+def others(source: Source) -> list[str]:
+    """The columns of text, fractions, decimals and days."""
+    name, stream = source
+    return [f"{name}.{column}" for column in OTHERS[stream]]
 
 
 @st.composite
-def conditions(draw: st.DrawFn, side: str) -> str:
+def conditions(draw: st.DrawFn, source: Source) -> str:
     """A condition on the columns of one stream, mostly one that leaves few of their values."""
-    column, other = draw(st.sampled_from(SIDES[side])), draw(st.sampled_from(SIDES[side]))
+    column, other = draw(numbers(source)), draw(numbers(source))
     low = draw(st.integers(9, 13))
     high = low + draw(st.integers(-1, 3))
-    text, fraction, decimal, day = OTHERS[side]
+    text, fraction, decimal, day = others(source)
     return draw(
         st.sampled_from(
             (
@@ -44,11 +66,14 @@ def conditions(draw: st.DrawFn, side: str) -> str:
                 f"{column} = {other}",
                 f"{column} <= {other}",
                 f"{column} % 4 = {low % 4}",
+                f"({column} & 3) = {low % 4}",
                 f"TRY_CAST({column} AS TINYINT) BETWEEN {low} AND {high}",
                 f"TRY_CAST({column} AS TINYINT) <= {other}",
                 f"CAST({column} AS DECIMAL(20, 0)) = {low}",
                 f"{column} <> {low}",
                 f"{column} = {low}.5",
+                f"{column} IS NULL",
+                f"({column} = {low} OR {column} IS NULL)",
                 f"{text} IN ('p', 'q')",
                 f"{text} = 'p'",
                 f"({text} = 'q' OR {text} = 'r')",
@@ -66,61 +91,84 @@ def conditions(draw: st.DrawFn, side: str) -> str:
 
 
 @st.composite
-def meetings(draw: st.DrawFn) -> str:
-    """A condition between the two streams."""
-    one, two = draw(st.sampled_from(SIDES["S"])), draw(st.sampled_from(SIDES["T"]))
+def meetings(draw: st.DrawFn, one: Source, two: Source) -> str:
+    """A condition between two streams."""
+    left, right = draw(numbers(one)), draw(numbers(two))
+    op = draw(st.sampled_from(("=", "=", "<", "<=", ">=")))
+    x, z, m, day = others(one)
+    y, w, n, date = others(two)
     return draw(
         st.sampled_from(
             (
-                f"{one} = {two}",
-                f"{one} = {two}",
-                f"{one} < {two}",
-                f"{one} <= {two}",
-                f"{one} >= {two}",
-                f"{one} + 1 < {two}",
-                f"TRY_CAST({one} AS TINYINT) < {two}",
-                f"{one} >= TRY_CAST({two} AS TINYINT)",
-                f"{one} <= CAST({two} AS DECIMAL(20, 0))",
-                f"{one} <=> {two}",
-                f"{one} IN ({two}, 11)",
-                f"{one} % 3 = {two} % 3",
-                "x = y",
-                "x <= y",
-                "z < w",
-                "z = w",
-                "m = n",
-                "m <= n",
-                f"{one} = n",
-                f"m < {two}",
-                "day = date",
-                "day < date",
+                f"{left} {op} {right}",
+                f"{left} {op} {right}",
+                f"{left} {op} {right}",
+                f"{left} + 1 < {right}",
+                f"TRY_CAST({left} AS TINYINT) < {right}",
+                f"{left} >= TRY_CAST({right} AS TINYINT)",
+                f"{left} <= CAST({right} AS DECIMAL(20, 0))",
+                f"{left} <=> {right}",
+                f"{left} IN ({right}, 11)",
+                f"{left} % 3 = {right} % 3",
+                f"{x} = {y}",
+                f"{x} <= {y}",
+                f"{z} < {w}",
+                f"{z} = {w}",
+                f"{m} = {n}",
+                f"{m} <= {n}",
+                f"{left} = {n}",
+                f"{m} < {right}",
+                f"{day} = {date}",
+                f"{day} < {date}",
             )
         )
     )
 
 
+def listed(source: Source) -> list[str]:
+    """What a query may say of one stream."""
+    name, stream = source
+    first, last = NUMBERS[stream][0], NUMBERS[stream][-1]
+    text, _, decimal, day = others(source)
+    plain = [f"{name}.{column}" for column in NUMBERS[stream]]
+    shaped = [f"{name}.{first} % 3", f"{name}.{last} > 11", f"hour({name}.ts)"]
+    return [*plain, text, decimal, day, *shaped, f"TRY_CAST({name}.{first} AS TINYINT)"]
+
+
+def calls(source: Source) -> list[str]:
+    """Aggregates over one stream."""
+    name, stream = source
+    first, last = (f"{name}.{column}" for column in (NUMBERS[stream][0], NUMBERS[stream][-1]))
+    text, _, _, day = others(source)
+    said = [f"{function}({last})" for function in ("SUM", "MAX", "MIN", "MEDIAN", "AVG", "COUNT")]
+    return [*said, f"COUNT(DISTINCT {first})", f"COUNT({text})", f"MAX({day})", f"SUM(DISTINCT {first})"]
+
+
 @st.composite
 def queries(draw: st.DrawFn) -> str:
-    """A join of S and T, kept with duplicates, without them, or grouped."""
-    said = [draw(meetings()) for _ in range(draw(st.integers(1, 2)))]
-    said += [draw(conditions(draw(st.sampled_from(("S", "T"))))) for _ in range(draw(st.integers(1, 5)))]
-    where = f"FROM S, T WHERE {' AND '.join(said)}"
-    columns = st.sampled_from(
-        (*SIDES["S"], *SIDES["T"], "x", "y", "f", "m", "date", "A % 3", "E > 11", "hour(S.ts)", *CONVERTED)
-    )
-    listed = draw(st.lists(columns, min_size=1, max_size=2, unique=True))
-    names = ", ".join(f"{each} AS c{number}" for number, each in enumerate(listed))
-    match draw(st.sampled_from(("all", "distinct", "distinct", "group", "group"))):
+    """A join of two or three streams, kept with duplicates, without them, or grouped."""
+    sources = draw(st.sampled_from(JOINS))
+    said = [draw(meetings(one, two)) for one, two in pairwise(sources)]
+    if draw(st.booleans()):
+        said.append(draw(meetings(sources[0], sources[-1])))
+    said += [draw(conditions(draw(st.sampled_from(sources)))) for _ in range(draw(st.integers(1, 6)))]
+    named = ", ".join(stream if name == stream else f"{stream} AS {name}" for name, stream in sources)
+    where = f"FROM {named} WHERE {' AND '.join(said)}"
+    columns = [each for source in sources for each in listed(source)]
+    chosen = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True))
+    names = ", ".join(f"{each} AS c{number}" for number, each in enumerate(chosen))
+    match draw(st.sampled_from(("all", "distinct", "distinct", "group", "group", "one row"))):
         case "all":
             return f"SELECT {names} {where}"
         case "distinct":
             return f"SELECT DISTINCT {names} {where}"
-    calls = ("COUNT(*)", "SUM(B)", "MAX(C)", "MIN(E)", "COUNT(DISTINCT A)", "COUNT(x)", "MEDIAN(D)", "AVG(C)")
-    asked = ", ".join(
-        f"{call} AS v{number}"
-        for number, call in enumerate(draw(st.sets(st.sampled_from(calls), min_size=1, max_size=2)))
-    )
-    return f"SELECT {names}, {asked} {where} GROUP BY {', '.join(listed)}"
+        case "group":
+            names, where = f"{names}, ", f"{where} GROUP BY {', '.join(chosen)}"
+        case _:
+            names = ""
+    functions = ["COUNT(*)", *(each for source in sources for each in calls(source))]
+    asked = draw(st.lists(st.sampled_from(functions), min_size=1, max_size=2, unique=True))
+    return f"SELECT {names}{', '.join(f'{call} AS v{number}' for number, call in enumerate(asked))} {where}"
 
 
 @given(query=queries(), seed=st.integers(0, 1_000))

@@ -405,6 +405,7 @@ def _times() -> Iterator[str]:
     ):
         yield from (
             f"timestampdiff({unit}, t, r)",
+            f"datediff({unit}, r, d)",
             f"timestampadd({unit}, 3, t)",
             f"timestampadd({unit}, -1, d)",
         )

@@ -656,12 +656,6 @@ def test_a_type_that_is_not_supported_is_named(name: str) -> None:
         value(f"CAST(s AS {name})", S)
 
 
-def test_datediff_counts_days() -> None:
-    assert value("datediff(DAY, DATE '2024-01-30', d)", N) == 1
-    with pytest.raises(UnsupportedError, match="DATEDIFF counts days"):
-        value("datediff(HOUR, DATE '2024-01-30', d)", N)
-
-
 def test_split_takes_no_limit() -> None:
     with pytest.raises(UnsupportedError, match="SPLIT with a limit is not supported"):
         value("split(s, 'l', 2)", pa.list_(S))

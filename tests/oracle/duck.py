@@ -198,6 +198,18 @@ def translate(query: exp.Expr) -> exp.Expr:
                     this="trunc", expressions=[exp.Anonymous(this="epoch", expressions=[node.this])]
                 )
                 return exp.Cast(this=seconds, to=exp.DataType.build("BIGINT"))
+            case exp.DayOfWeek():
+                # Sundays are 1, not 0.
+                return exp.Add(
+                    this=exp.Anonymous(this="dayofweek", expressions=[node.this]),
+                    expression=exp.Literal.number(1),
+                )
+            case exp.TimestampDiff():
+                # Whole units between, not how many of their ends.
+                return exp.Anonymous(
+                    this="date_sub",
+                    expressions=[exp.Literal.string(node.args["unit"].name), node.expression, node.this],
+                )
             case exp.DataType() if node.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ):
                 return exp.DataType(this=exp.DType.TIMESTAMP, nested=False)
             case _:

@@ -243,6 +243,14 @@ class Author:
             f"{one} <= {two} + INTERVAL 1 SECOND * {after} AND {one} >= {two} - {before} * INTERVAL 1 SECOND": 1,
             f"{one} - INTERVAL 1 MONTH BETWEEN {two} - INTERVAL 1 MONTH AND {two} - INTERVAL 25 DAYS": 1,
             f"CAST({one} AS DATE) = CAST({two} AS DATE) + 0 AND {one} >= {two}": 1,
+            f"ABS(unix_timestamp({one}) - unix_timestamp({two})) < {after}": 1,
+            f"TIMESTAMPDIFF(SECOND, {one}, {two}) BETWEEN -{before} AND {after}": 1,
+            f"DATEDIFF({one}, {two}) = 0 AND {one} < {two}": 1,
+            f"{one} IN ({two}, {two} + INTERVAL {after} SECONDS)": 1,
+            f"({one} = {two} OR {one} = DATEADD(SECOND, {after}, {two}))": 1,
+            f"NOT ({one} < {two} OR {one} - {two} > INTERVAL {after} SECONDS)": 1,
+            f"({one} - {two}) * 2 BETWEEN INTERVAL -{before} SECONDS AND INTERVAL {after} SECONDS": 1,
+            f"-({one} - {two}) <= INTERVAL {after} SECONDS AND {one} <=> {two}": 1,
         }
         return self.choices.weigh(kinds)
 

@@ -84,6 +84,7 @@ TYPES = {
     "EXTRACT(HOUR FROM ts)": "INT",
     "date_trunc('hour', ts)": "TIMESTAMP",
     "datediff(day, ts)": "INT",
+    "datediff(HOUR, day, ts)": "BIGINT",
     "to_date(c)": "DATE",
     # conditions
     "a = i": "BOOLEAN",

@@ -14,8 +14,21 @@ from headgate.language.declaration_parser import STREAM_CLAUSES, TABLE_CLAUSES, 
 _QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 
 
+def _distance(arguments: list[exp.Expr]) -> exp.Expr:
+    """DATEDIFF of two dates; with a unit before them it is TIMESTAMPDIFF, as in Spark."""
+    name = "TIMESTAMPDIFF" if len(arguments) == 3 else "DATEDIFF"
+    built: exp.Expr = DeclarationParser.FUNCTIONS[name](arguments)
+    return built
+
+
 class CqlParser(DeclarationParser):
     """Parses one CQL statement after another out of a token list."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
+        **DeclarationParser.FUNCTIONS,
+        "DATEDIFF": _distance,
+        "DATE_DIFF": _distance,
+    }
 
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         **DeclarationParser.FUNCTION_PARSERS,

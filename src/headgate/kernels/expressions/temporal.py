@@ -200,8 +200,6 @@ def _(node: exp.TimestampTrunc | exp.DateTrunc, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.DateDiff, scope: Scope) -> Typed:
-    if (unit := node.args.get("unit")) is not None and calendar.unit_name(unit) != "DAY":
-        raise UnsupportedError("DATEDIFF counts days", remedy="use TIMESTAMPDIFF for other units")
     later, earlier = (convert(compile_node(n, scope), pl.Date(), n) for n in (node.this, node.expression))
     return combine(lambda a, b: a.cast(pl.Int32) - b.cast(pl.Int32), later, earlier)
 

@@ -14,7 +14,7 @@ nothing is known of births.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
@@ -39,7 +39,6 @@ from headgate.plan.nodes import (
     Union,
     Window,
 )
-from headgate.plan.normalize import split_conjunction
 from headgate.plan.patterns import Edges, Pattern, asks_once
 from headgate.safety.reasons.time.differences import Bound, Differences, Name, close
 from headgate.safety.reasons.time.linear import (
@@ -110,8 +109,9 @@ class EventTimes:
         for a, b in pairs:
             if units(a) is not None and units(a) == units(b):
                 bounds += [(a, b, 0), (b, a, 0)]
-        for part in (each for whole in node.residual for each in split_conjunction(whole)):
-            bounds += comparisons(part, units)
+        filled = frozenset().union(*(self.of(each).filled for each in node.inputs))
+        for part in node.residual:
+            bounds += comparisons(part, units, filled)
         return close(bounds), frozenset().union(*(self.of(each).checks for each in node.inputs))
 
     def _filled(self, node: SemiJoin | Negation, left: str, right: str) -> bool:
@@ -178,7 +178,7 @@ class EventTimes:
 
     def _filter(self, node: Filter) -> TimeFacts:
         facts, units = self.of(node.input), self._units(node.inputs)
-        said = [bound for part in split_conjunction(node.predicate) for bound in comparisons(part, units)]
+        said = list(comparisons(node.predicate, units, facts.filled))
         if not said:
             return facts
         differences = close([*facts.differences.bounds, *said])
@@ -263,8 +263,7 @@ def _checked(node: StreamScan, time: str) -> Iterator[Bound]:
     """
     names = {column.name: f"{node.name}.{column.name}" for column in node.stream.columns}
     units = _UnitsOf({}, {column.name: column.type for column in node.schema})
-    parts = [part for check in node.stream.checks for part in split_conjunction(check.rename(names))]
-    said = [bound for part in parts for bound in comparisons(part, units)]
+    said = [bound for check in node.stream.checks for bound in comparisons(check.rename(names), units)]
     for column in dict.fromkeys(name for bound in said for name in bound[:2] if name != time):
         direct = [bound for bound in said if {*bound[:2]} == {time, column}]
         after = min((most for later, _, most in direct if later == column), default=None)
@@ -324,25 +323,87 @@ _ORDER: Mapping[type[exp.Expr], tuple[bool, bool]] = {
 """Whether the left side is the lesser, and whether it is strictly."""
 
 
-def comparisons(condition: Scalar, units: _UnitsOf) -> Iterator[Bound]:
-    """The differences of two columns that hold in every row for which a condition is true."""
-    node = condition.expression
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if not isinstance(node, (exp.EQ, *_ORDER)):
+def comparisons(condition: Scalar, units: _UnitsOf, filled: Collection[str] = ()) -> Iterator[Bound]:
+    """The differences of two columns that hold in every row for which a condition is true.
+
+    Columns that are `filled` are never NULL.
+    """
+    return _said(condition.expression, _Reading(units, filled), negated=False)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is known of columns where a condition is read."""
+
+    units: _UnitsOf
+    filled: Collection[str]
+
+    def forms(self, left: exp.Expr, right: exp.Expr) -> tuple[Linear, Linear] | None:
+        """Both sides of a comparison in linear form."""
+        a, b = linear(left, self.units), linear(right, self.units)
+        a = a or beside(b, left)
+        b = b or beside(a, right)
+        return None if a is None or b is None else (a, b)
+
+
+def _said(node: exp.Expr, reading: _Reading, *, negated: bool) -> Iterator[Bound]:
+    """What a condition says where it is true, or false."""
+    match node:
+        case exp.Paren():
+            yield from _said(node.this, reading, negated=negated)
+        case exp.Not():
+            yield from _said(node.this, reading, negated=not negated)
+        case exp.And() | exp.Or():
+            parts = [list(_said(part, reading, negated=negated)) for part in node.flatten()]
+            holds = isinstance(node, exp.And) is not negated
+            yield from (bound for part in parts for bound in part) if holds else _alternatives(parts)
+        case exp.In() if node.expressions and not negated:
+            yield from _alternatives([list(_equal(node.this, each, reading)) for each in node.expressions])
+        case exp.EQ() if not negated:
+            yield from _equal(node.this, node.expression, reading)
+        case exp.NEQ() if negated:
+            yield from _equal(node.this, node.expression, reading)
+        case exp.NullSafeEQ() if not negated:
+            # A value that equals one that is not NULL is not NULL either.
+            sides = (set(Scalar(side, types.BOOLEAN).columns) for side in (node.this, node.expression))
+            if any(side and side <= set(reading.filled) for side in sides):
+                yield from _equal(node.this, node.expression, reading)
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            lesser, strict = _ORDER[type(node)]
+            low, high = (
+                (node.this, node.expression) if lesser is not negated else (node.expression, node.this)
+            )
+            yield from _ordered(low, high, reading, strict=strict is not negated)
+
+
+def _alternatives(parts: Iterable[list[Bound]]) -> Iterator[Bound]:
+    """What holds whichever of several conditions is true.
+
+    Only what each says by itself: sums of bounds hold where nothing between is NULL, which a CHECK does not promise.
+    """
+    told = [
+        {(a, b): min(most for c, d, most in part if (c, d) == (a, b)) for a, b, _ in part} for part in parts
+    ]
+    for a, b in told[0]:
+        if all((a, b) in each for each in told):
+            yield a, b, max(each[a, b] for each in told)
+
+
+def _equal(left: exp.Expr, right: exp.Expr, reading: _Reading) -> Iterator[Bound]:
+    yield from _ordered(left, right, reading, strict=False)
+    yield from _ordered(right, left, reading, strict=False)
+
+
+def _ordered(low: exp.Expr, high: exp.Expr, reading: _Reading, *, strict: bool) -> Iterator[Bound]:
+    """What `low` ≤ `high` (or <) says. That |x| is small says it of x and of -x."""
+    while isinstance(low, exp.Paren):
+        low = low.this
+    forms = reading.forms(low.this if isinstance(low, exp.Abs) else low, high)
+    if forms is None:
         return
-    left, right = linear(node.this, units), linear(node.expression, units)
-    left = left or beside(right, node.this)
-    right = right or beside(left, node.expression)
-    if left is None or right is None:
-        return
-    if isinstance(node, exp.EQ):
-        pairs = [(left, right, False), (right, left, False)]
-    else:
-        lesser, strict = _ORDER[type(node)]
-        pairs = [(left, right, strict) if lesser else (right, left, strict)]
-    for low, high, strict in pairs:
-        yield from _bound(low, high, units, strict=strict)
+    yield from _bound(*forms, reading.units, strict=strict)
+    if isinstance(low, exp.Abs):
+        yield from _bound(forms[0].negated(), forms[1], reading.units, strict=strict)
 
 
 def _bound(low: Linear, high: Linear, units: _UnitsOf, *, strict: bool) -> Iterator[Bound]:

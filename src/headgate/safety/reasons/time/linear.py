@@ -5,6 +5,7 @@
 | `b.ts - INTERVAL 1 HOUR` | b.ts − 1 hour |
 | `date_trunc('hour', a.ts)` | a.ts − something from 0 to 1 hour less a microsecond |
 | `unix_timestamp(a.ts) DIV 300` | a.ts, give or take 5 minutes and a second; one of its units is 5 minutes long |
+| `timestampdiff(MINUTE, a.ts, b.ts)` | b.ts − a.ts, give or take a minute |
 
 Sound for any value: `scale` × value = the sum of `terms` + an error between `low` and `high`. What is not understood
 has no linear form, and nothing is concluded from it.
@@ -56,6 +57,10 @@ _ROUNDING = 4_096
 """Microseconds by which an operation on DOUBLEs can move any instant: a DOUBLE has 53 bits, an instant 63."""
 _FARTHEST = 2**63
 """An error, a constant added to an instant among them, that is larger would be rounded more coarsely."""
+_CALENDAR = 2**59
+"""No two instants are so many microseconds apart."""
+_MOST_TIMES = 8
+"""So many times twice that fits 64 bits."""
 _LEAST_SCALE, _GREATEST_SCALE = Fraction(1, 2**60), Fraction(2**80)
 """Beyond them a DOUBLE could overflow, or have fewer bits."""
 
@@ -86,10 +91,22 @@ class Linear:
         """With an error that may be so much more."""
         return replace(self, low=self.low + low, high=self.high + high)
 
+    def negated(self) -> Linear:
+        """The value with its sign turned round."""
+        terms = {name: -count for name, count in self.terms.items()}
+        return replace(self, terms=terms, low=-self.high, high=-self.low)
+
     def plus(self, other: Linear, sign: int = 1) -> Linear | None:
         """The sum, or the difference for sign -1; None if their units differ."""
         if self.scale != other.scale:
-            return None
+            if self.kind is not Kind.SPAN or other.kind is not Kind.SPAN:
+                return None
+            if not other.terms:
+                other = other._constant_in(self.scale)
+            elif not self.terms:
+                return self._constant_in(other.scale).plus(other, sign)
+            else:
+                return None
         terms = dict(self.terms)
         for name, count in other.terms.items():
             terms[name] = terms.get(name, 0) + sign * count
@@ -101,6 +118,11 @@ class Linear:
         whole = self.whole and other.whole
         found = Linear(kind, self.scale, kept, self.low + errors[0], self.high + errors[1], whole)
         return found if whole else found.rounded()
+
+    def _constant_in(self, scale: Fraction) -> Linear:
+        """The same value with another scale, if it has no terms."""
+        ratio = scale / self.scale
+        return replace(self, scale=scale, low=self.low * ratio, high=self.high * ratio)
 
     def rounded(self) -> Linear | None:
         """The same value where it is a DOUBLE, after an operation that rounds; None if that could move it far."""
@@ -152,6 +174,8 @@ def linear(node: exp.Expr, units: Units) -> Linear | None:
             return _interval(node)
         case exp.Add() | exp.Sub():
             return _sum(node, units)
+        case exp.DateDiff() | exp.TimestampDiff():
+            return _distance(node, linear(node.this, units), linear(node.expression, units))
     inner = linear(node.this, units) if isinstance(node.this, exp.Expr) else None
     if inner is None:
         return _product(node, units) if isinstance(node, exp.Mul) else None
@@ -176,8 +200,13 @@ def beside(value: Linear | None, node: exp.Expr) -> Linear | None:
     return Linear(Kind.NUMBER, value.scale, {}, instant, instant, number.denominator == 1)
 
 
+def _unit_of(node: exp.Expr) -> str:
+    """The unit that an expression names, in the singular."""
+    return str(node.args["unit"].name.upper().removesuffix("S"))
+
+
 def _interval(node: exp.Interval) -> Linear | None:
-    unit = UNITS.get(node.args["unit"].name.upper().removesuffix("S"))
+    unit = UNITS.get(_unit_of(node))
     try:
         amount = Fraction(node.this.name)
     except ValueError:
@@ -213,6 +242,23 @@ def _sum(node: exp.Expr, units: Units) -> Linear | None:
     return left.plus(right, sign)
 
 
+def _distance(
+    node: exp.DateDiff | exp.TimestampDiff, later: Linear | None, earlier: Linear | None
+) -> Linear | None:
+    """How many days, or whole units, one instant is after another, rounded towards zero."""
+    if later is None or earlier is None or Kind.NUMBER in (later.kind, earlier.kind):
+        return None
+    if isinstance(node, exp.DateDiff):
+        day, before = later.in_days(), earlier.in_days()
+        days = None if day is None or before is None else day.plus(before, -1)
+        return None if days is None else replace(days, kind=Kind.NUMBER)
+    size = UNITS.get(_unit_of(node))
+    between = _as_instant(later).plus(_as_instant(earlier), -1)
+    if size is None or between is None:
+        return None
+    return replace(between, kind=Kind.NUMBER, scale=Fraction(size)).wider(1 - size, size - 1)
+
+
 def _months(node: exp.Expr) -> int | None:
     """How many months an interval of months has; None for any other expression."""
     return int(node.name) if isinstance(node, exp.Interval) and node.args["unit"].name == "MONTH" else None
@@ -237,10 +283,14 @@ def _product(node: exp.Mul, units: Units) -> Linear | None:
 
 
 def _scaled_span(node: exp.Expr, inner: Linear, factor: exp.Expr | None) -> Linear | None:
-    """An interval that is written out, times or divided by a constant and rounded to microseconds, or negated."""
-    number = Fraction(-1) if isinstance(node, exp.Neg) else factor and _number(factor)
-    if inner.terms or not number:
+    """An interval times or divided by a constant and rounded to microseconds, or negated."""
+    if isinstance(node, exp.Neg):
+        return inner.negated()
+    number = factor and _number(factor)
+    if not number:
         return None
+    if inner.terms:
+        return _repeated_span(node, inner, number)
     sizes = (
         each / number if isinstance(node, exp.Div) else each * number for each in (inner.low, inner.high)
     )
@@ -250,6 +300,15 @@ def _scaled_span(node: exp.Expr, inner: Linear, factor: exp.Expr | None) -> Line
         return None
     exact = number.denominator == 1 and not isinstance(node, exp.Div)
     return replace(inner, low=low, high=high) if exact else replace(inner, low=low - 1, high=high + 1)
+
+
+def _repeated_span(node: exp.Expr, inner: Linear, number: Fraction) -> Linear | None:
+    """The distance of two instants times a whole number, as a DOUBLE, that keeps it within 64 bits."""
+    scale = inner.scale / abs(number)
+    far = sum(map(abs, inner.terms.values())) > 2 or max(abs(inner.low), abs(inner.high)) > _CALENDAR
+    if not isinstance(node, exp.Mul) or number.denominator > 1 or scale * _MOST_TIMES < 1 or far:
+        return None
+    return replace(inner if number > 0 else inner.negated(), scale=scale).rounded()
 
 
 def _scaled(node: exp.Expr, inner: Linear, number: Fraction | None) -> Linear | None:
@@ -332,11 +391,16 @@ def _function(node: exp.Expr, inner: Linear) -> Linear | None:
             if days is None or number is None or number.denominator != 1:
                 return None
             return _moved(days, int(number))
+        case exp.TimestampAdd() if inner.kind in (Kind.INSTANT, Kind.DATE):
+            size, number = UNITS.get(_unit_of(node)), _number(node.expression)
+            if size is None or number is None:
+                return None
+            return _as_instant(inner).wider(number * size, number * size)
     if inner.kind is not Kind.NUMBER or node.args.get("decimals") is not None:
         return None
     match node:
         case exp.Neg():
-            return Linear(Kind.NUMBER, inner.scale).plus(inner, -1)
+            return inner.negated()
         case exp.Floor() | exp.Ceil() | exp.Round():
             return replace(inner, whole=True).wider(-inner.scale, inner.scale)
     return None
