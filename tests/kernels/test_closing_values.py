@@ -159,6 +159,13 @@ def test_a_row_settles_once_when_its_group_is_closed(
     restored=False,
     which="both",
 )
+@example(
+    rows=[((0, 1), 1, NEVER, 1), ((1, 2), 1, NEVER, 1), ((2, 3), 1, NEVER, 1), ((3, 0), 9, NEVER, 1)],
+    stops=[5],
+    delay=0,
+    restored=False,
+    which="MAX",
+)
 def test_of_final_values_the_extreme_ones_are_remembered(
     rows: list[Row], stops: list[int], delay: int, restored: bool, which: str
 ) -> None:

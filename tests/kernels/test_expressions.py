@@ -66,6 +66,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
     "large": (pa.list_(types.INT), [1, 300]),
     "no_struct": (pa.struct([("k", types.INT), ("v", types.STRING)]), None),
     "b": (pa.binary(), "hé".encode()),
+    "cut": (pa.binary(), "hé".encode()[:-1]),
 }
 A_AND_B = pa.struct([("a", types.STRING), ("b", types.STRING)])
 ROW = pl.DataFrame(
@@ -209,6 +210,7 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("CAST(no_struct AS STRUCT<a: STRING, b: STRING>)", A_AND_B, None),
         ("CAST(h AS MAP<STRING, STRING>)", pa.map_(S, S), [{"key": "one", "value": "1"}]),
         ("CAST(b AS STRING)", S, "hé"),
+        ("TRY_CAST(cut AS STRING)", S, None),
         ("CAST(s AS BINARY)", pa.binary(), "héllo wörld".encode()),
         ("CAST('0.00000000025' AS DECIMAL(20, 10))", DEC(20, 10), D("0.0000000003")),
         ("CAST('0.00000000035' AS DECIMAL(20, 10))", DEC(20, 10), D("0.0000000004")),
@@ -496,6 +498,9 @@ def test_every_function_that_is_announced_runs(call: str) -> None:
         ("pmod(i, z)", N, "divides by zero"),
         ("c / CAST(0 AS DECIMAL(10, 2))", DEC(38, 6), "divides by zero"),
         ("l + 1L", L, "`l + 1` is too large for BIGINT"),
+        ("-(-l - 1L)", L, "is too large for BIGINT"),
+        ("abs(-l - 1L)", L, "is too large for BIGINT"),
+        ("CAST(cut AS STRING)", S, "`cut` has a value that is not a valid STRING"),
         ("-l - 2L", L, "too large for BIGINT"),
         ("l * 2L", L, "too large for BIGINT"),
         ("2147483647 + i", N, "too large for INT"),

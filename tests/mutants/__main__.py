@@ -24,7 +24,10 @@ CODE = (
     "src/headgate/runtime/shard.py",
     "src/headgate/runtime/local/engine.py",
 )
-TESTS = ("tests/kernels", "tests/expressions", "tests/safety", "tests/differential", "tests/runtime")
+TESTS = (
+    *("tests/kernels", "tests/expressions", "tests/safety", "tests/differential", "tests/runtime"),
+    *(f"tests/spark/test_{name}.py" for name in ("changes", "partition", "shards", "stages")),
+)
 EQUIVALENT = Path(__file__).parent / "equivalent.yaml"
 THRESHOLD = 0.95
 """The share of changes that tests have to notice, of those that change anything."""

@@ -18,8 +18,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("duckdb", "networkx", "numpy", "polars", "pyarrow", "sqlglot", "yaml")
-WORDS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=ci")
+WORDS = (
+    *("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=ci"),
+    *("-m", "not long and not faults and not services and not cluster"),
+)
 """How pytest is called here."""
+
+
+class WithoutSpark:
+    """Leaves out the tests that start Spark; others of its folder run shards in this process."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [each for each in items if "spark" not in getattr(each, "fixturenames", ())]
 
 
 def import_libraries() -> None:
@@ -57,6 +67,6 @@ def run_pytest(
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_CPU, (ceil(limit), ceil(limit) + 5))
         sys.meta_path.insert(0, finder)
-        code = int(pytest.main([*WORDS, *words], plugins=list(plugins)))
+        code = int(pytest.main([*WORDS, *words], plugins=[WithoutSpark(), *plugins]))
     finally:
         os._exit(code)

@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 from tests.mutants.operators import Mutant
-from tests.mutants.process import ROOT, WORDS, silenced
+from tests.mutants.process import ROOT, WORDS, WithoutSpark, silenced
 
 
 class Answer(Enum):
@@ -204,6 +204,6 @@ def start(modules: Sequence[str], files: Sequence[str]) -> tuple[int, Connection
     try:
         ours.close()
         silenced()
-        pytest.main([*WORDS, *files], plugins=[WorkerPlugin(its, modules)])
+        pytest.main([*WORDS, *files], plugins=[WithoutSpark(), WorkerPlugin(its, modules)])
     finally:
         os._exit(0)

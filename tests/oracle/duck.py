@@ -204,6 +204,8 @@ def translate(query: exp.Expr) -> exp.Expr:
                     this=exp.Anonymous(this="dayofweek", expressions=[node.this]),
                     expression=exp.Literal.number(1),
                 )
+            case exp.AddMonths():
+                return exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
             case exp.TimestampDiff():
                 # Whole units between, not how many of their ends.
                 return exp.Anonymous(

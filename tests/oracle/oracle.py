@@ -174,7 +174,7 @@ class Oracle:
             return stepwise(answers.rows, answers.contents)
         if block.query.args.get("distinct"):
             raise ValueError("DISTINCT over an INTERNAL window means nothing")
-        if is_aggregate(block.query):
+        if is_aggregate(tree):
             return self._append_groups(block, instants)
         return self._outlive(block, instants)
 

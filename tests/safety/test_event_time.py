@@ -440,6 +440,22 @@ def test_what_time_does_not_bound_is_refused(text: str) -> None:
     assert not query(text).judged.admitted
 
 
+CLOSED_BY = {
+    "ts": "a.ts",
+    "date_trunc('hour', ts)": "DATE_TRUNC('HOUR', a.ts), at most 1 HOUR after its first row",
+    "CAST(ts AS DATE)": "CAST(a.ts AS DATE), at most 1 DAY after its first row",
+    "unix_timestamp(ts) DIV 60": "UNIX_TIMESTAMP(a.ts) DIV 60, at most 122 SECONDS after its first row",
+}
+
+
+@pytest.mark.parametrize("key", CLOSED_BY)
+def test_groups_are_closed_by_time_of_any_type(key: str) -> None:
+    judged = query(f"SELECT k, {key} AS at, COUNT(*) AS n FROM a GROUP BY k, {key}").judged
+    assert judged.admitted
+    (state,) = (each for each in judged.states if each.by is Cause.TIME)
+    assert state.reason.endswith(f"a group is final when event time has passed its {CLOSED_BY[key]}")
+
+
 FLAT = (
     "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE b.ts BETWEEN a.ts - INTERVAL 3 SECONDS AND a.ts + INTERVAL 9 SECONDS",
     "SELECT ISTREAM(a.v, b.w) FROM a, b WHERE a.ts = b.ts",

@@ -46,6 +46,7 @@ BOUNDED = [
     "GROUP BY CASE WHEN v > 3 THEN 'a' WHEN v < 0 THEN 'b' END",
     "SELECT DISTINCT hour(ts) AS h, month(d) AS m, COALESCE(f, v IS NULL) AS w FROM s",
     "SELECT COUNT(DISTINCT k % 5) AS n, MEDIAN(v % 7) AS m FROM s",
+    "SELECT COUNT(DISTINCT pmod(k, 5) + 1) AS n, COUNT(DISTINCT try_mod(k, 3) * 2) AS m FROM s",
     "SELECT DISTINCT c FROM s WHERE c = 'v8' OR c IN ('v9', 'v10')",
     "SELECT upper(c) AS u, COUNT(*) AS n FROM s WHERE upper(c) IN ('V8', 'V9') GROUP BY upper(c)",
     "SELECT k, v FROM s [PARTITION BY k ROWS 1] WHERE k IN (8, 9)",

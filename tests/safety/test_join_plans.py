@@ -56,6 +56,19 @@ def test_trees_of_a_chain_are_safe_where_their_joins_are() -> None:
     assert not next(each for each in found.listed if each.plan == "((s1 ⋈ s3) ⋈ s2)").safe
 
 
+def test_two_streams_have_no_trees_to_choose_from() -> None:
+    text = streams(f"s1(a, b) {BOTH}", f"s2(a, b) {BOTH}")
+    found = plans(text + "CREATE QUERY q AS SELECT s1.a FROM s1, s2 WHERE s1.b = s2.b;")
+    assert (found.trees, found.plans) == (None, None)
+    assert [each.plan for each in found.listed] == ["(s1 ⋈ s2)"]
+
+
+def test_trees_are_not_judged_where_a_window_bounds_a_stream() -> None:
+    text = CHAIN.replace("FROM s1, s2, s3", "FROM s1 [RANGE 1 HOUR], s2, s3")
+    found = plans(text)
+    assert (found.trees, found.plans, found.cheapest, found.listed) == (None, None, None, ())
+
+
 def test_the_cheapest_plan_follows_the_rates() -> None:
     session = Session()
     session.sql(CHAIN)

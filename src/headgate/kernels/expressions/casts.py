@@ -141,7 +141,7 @@ def _is_number(dtype: pl.DataType) -> bool:
 
 
 def _always_fits(source: pl.DataType, target: pl.DataType) -> bool:
-    if isinstance(target, (pl.String, pl.Boolean)) and not isinstance(source, pl.String):
+    if isinstance(target, (pl.String, pl.Boolean)) and not isinstance(source, (pl.String, pl.Binary)):
         return True
     if target in FLOATS and not isinstance(source, pl.String):
         return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,13 +25,12 @@ def evaluate(frame: pl.DataFrame, outputs: Mapping[str, Scalar], keep: Sequence[
             | {name: frame.schema[name] for name in keep}
         )
     named = [one.expr.alias(name) for name, one in compiled.items()]
-    with _told_overflow():
-        whole = _checked(frame, compiled.values())
-        found = whole.select(*named, *keep)
-        if found.height == frame.height:
-            return found
-        # Constants alone: a column of the frame makes them as tall as it is.
-        return whole.select(pl.col(frame.columns[0]).alias("_height"), *named).drop("_height")
+    whole = _checked(frame, compiled.values())
+    found = whole.select(*named, *keep)
+    if found.height == frame.height:
+        return found
+    # Constants alone: a column of the frame makes them as tall as it is.
+    return whole.select(pl.col(frame.columns[0]).alias("_height"), *named).drop("_height")
 
 
 def keep_rows(frame: pl.DataFrame, predicate: Scalar) -> pl.DataFrame:
@@ -40,8 +38,7 @@ def keep_rows(frame: pl.DataFrame, predicate: Scalar) -> pl.DataFrame:
     compiled = _compiled(predicate, _layout(frame))
     if not frame.height:
         return frame
-    with _told_overflow():
-        return _checked(frame, [compiled]).filter(compiled.expr)[frame.columns]
+    return _checked(frame, [compiled]).filter(compiled.expr)[frame.columns]
 
 
 def compile_scalar(scalar: Scalar) -> pl.Expr:
@@ -102,17 +99,6 @@ def _compiled(scalar: Scalar, layout: Layout) -> Typed:
     value = compile_node(scalar.expression, Scope(dict(layout)))
     target = polars_type(scalar.type)
     return value if target == pl.Null() else convert(value, target, scalar.expression)
-
-
-@contextmanager
-def _told_overflow() -> Iterator[None]:
-    """Polars fails on a whole column where one of its decimals has too many digits."""
-    try:
-        yield
-    except pl.exceptions.ComputeError as error:
-        if "overflow in decimal" not in str(error):
-            raise
-        raise DataError("a decimal number needs more than 38 digits", remedy=Check.remedy) from error
 
 
 def _checked(frame: pl.DataFrame, compiled: Iterable[Typed]) -> pl.DataFrame:

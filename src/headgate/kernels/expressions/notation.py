@@ -16,6 +16,14 @@ _INSTANT = (
     + r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?\s*$"
 )
 _FARTHEST_ZONE = 18 * HOUR
+_NEXT = "[89ab][0-9a-f]"
+_UTF8 = (
+    "^(?:[0-7][0-9a-f]"
+    f"|(?:c[2-9a-f]|d[0-9a-f]){_NEXT}"
+    f"|(?:e0[ab][0-9a-f]|ed[89][0-9a-f]|e[1-9abcef]{_NEXT}){_NEXT}"
+    f"|(?:f0[9ab][0-9a-f]|f48[0-9a-f]|f[123]{_NEXT}){_NEXT}{_NEXT})*$"
+)
+"""The hexadecimal digits of bytes that are text in UTF-8."""
 _TRUE = ("t", "true", "y", "yes", "1")
 _FALSE = ("f", "false", "n", "no", "0")
 
@@ -41,7 +49,10 @@ def read(text: pl.Expr, target: pl.DataType) -> pl.Expr | None:
 
 
 def write(value: pl.Expr, source: pl.DataType) -> pl.Expr | None:
-    """Values of a type as text, as Spark SQL writes them; None for types that it would write differently."""
+    """Values of a type as text, as Spark SQL writes them; None for types that it would write differently.
+
+    Bytes that are no text are NULL, where Spark would go on with them as they are.
+    """
     if source in FLOATS:
         return _float_text(value)
     match source:
@@ -50,8 +61,19 @@ def write(value: pl.Expr, source: pl.DataType) -> pl.Expr | None:
         case pl.Duration() | pl.List() | pl.Struct():
             return None
         case pl.Binary():
-            return value.cast(pl.String, strict=False)
+            return value.map_batches(_text_of_bytes, return_dtype=pl.String, is_elementwise=True)
     return value.cast(pl.String)
+
+
+def _text_of_bytes(values: pl.Series) -> pl.Series:
+    """Bytes as text; NULL where they are not UTF-8, which Polars would fail on."""
+    try:
+        return values.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        is_text = values.bin.encode("hex").str.contains(_UTF8)
+        # Polars looks at the bytes below a NULL too.
+        text = pl.when(is_text).then(values).otherwise(b"").cast(pl.String)
+        return pl.select(pl.when(is_text).then(text)).to_series()
 
 
 def decimal_of(text: pl.Expr, target: pl.Decimal) -> pl.Expr:
