@@ -48,7 +48,10 @@ ASKED = {
     "count distinct": "SELECT COUNT(DISTINCT id) AS n FROM a",
 }
 NONE_KNOWN = {
-    "a self join with a key": ("SELECT ISTREAM(p.ts) FROM k AS p, k AS q WHERE p.id = q.v", "k makes promises"),
+    "a self join with a key": (
+        "SELECT ISTREAM(p.ts) FROM k AS p, k AS q WHERE p.id = q.v",
+        "k makes promises",
+    ),
     "negation with a key": (
         "SELECT ISTREAM(a.id) FROM a WHERE NOT EXISTS (SELECT * FROM k WHERE k.id = a.id)",
         "k makes promises",
