@@ -74,12 +74,28 @@ def _set_operation(random: Random) -> str:
     return found
 
 
+def _source(random: Random) -> str:
+    """A FROM item with the columns a and b."""
+    return random.choice(
+        (
+            "s1",
+            "s1",
+            "(SELECT a, b FROM s1 UNION ALL SELECT a, b FROM s2) y",
+            "s1 [RANGE 6 SECONDS INTERNAL]",
+            "(SELECT DISTINCT a, b FROM s1) y",
+            "(SELECT s1.a, s2.b FROM s1 [RANGE 6 SECONDS INTERNAL], s2 [NOW INTERNAL] WHERE s1.a = s2.a) y",
+            "(SELECT s1.a, s2.b FROM s1 [RANGE 6 SECONDS INTERNAL], s2 WHERE s1.a = s2.a) y",
+            "(SELECT s1.a, s2.b FROM s1, s2 WHERE s1.a = s2.a) y",
+        )
+    )
+
+
 def _counting(random: Random) -> str:
     calls = random.sample(
         ("COUNT(DISTINCT a)", "SUM(DISTINCT a)", "COUNT(DISTINCT b)", "COUNT(*)", "MAX(b)"), 2
     )
     said = ", ".join(f"{call} AS c{number}" for number, call in enumerate(calls))
-    source = random.choice(("s1", "(SELECT a, b FROM s1 UNION ALL SELECT a, b FROM s2) x"))
+    source = _source(random)
     if random.random() < 0.5:
         return f"SELECT {said} FROM {source}{_where(random)}"
     return f"SELECT a, {said} FROM {source}{_where(random)} GROUP BY a"
@@ -87,7 +103,7 @@ def _counting(random: Random) -> str:
 
 def _nested(random: Random) -> str:
     inner = random.choice(("a", "a", "a, b"))
-    source = random.choice(("s1", "s1", "(SELECT a, b FROM s1 UNION ALL SELECT a, b FROM s2) y"))
+    source = _source(random)
     having = random.choice(("", "", " HAVING COUNT(*) > 1"))
     call = random.choice(("SUM(b)", "MAX(b)", "COUNT(*)", "AVG(b)"))
     groups = f"SELECT {inner}, {call} AS m FROM {source}{_where(random)} GROUP BY {inner}{having}"

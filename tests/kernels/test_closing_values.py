@@ -170,16 +170,23 @@ def test_of_final_values_the_extreme_ones_are_remembered(
     rows: list[Row], stops: list[int], delay: int, restored: bool, which: str
 ) -> None:
     functions = ("MIN", "MAX") if which == "both" else (which,)
-    plain = Aggregate(ROW, (), calls(*((each, "x", False) for each in functions), ("SUM", "x", False)))
+    called = calls(*((each, "x", False) for each in functions), ("SUM", "x", False))
+    # With two groups of groups, and with one of all.
+    halves = [((payload[0] % 2, payload[1]), *rest) for payload, *rest in rows]
     last = {payload[0]: (payload, born) for payload, born, _, sign in rows if sign > 0}
-    final: list[Row] = [(payload, born + delay, NEVER, 1) for payload, born in last.values()]
-    final.sort(key=lambda row: row[1])
-    expected = [row for step in steps(plain, [ROW], [rows], stops) for row in step.said]
-    done = list(steps(SettlingAggregate(plain), [ROW, ROW], [rows, final], stops, restored=restored))
-    assert_same([row for step in done for row in step.said], expected)
-    # A value that was taken back may leave a trace until the next merge.
-    left = done[-1].state.groups.bags["x"].tally.whole()
-    assert left is None or left.size <= len(functions)
+    for keys, all_rows in (((), rows), (("k",), halves)):
+        plain = Aggregate(ROW, keys, called)
+        final: list[Row] = [
+            ((payload[0] % 2, payload[1]) if keys else payload, born + delay, NEVER, 1)
+            for payload, born in last.values()
+        ]
+        final.sort(key=lambda row: row[1])
+        expected = [row for step in steps(plain, [ROW], [all_rows], stops) for row in step.said]
+        done = list(steps(SettlingAggregate(plain), [ROW, ROW], [all_rows, final], stops, restored=restored))
+        assert_same([row for step in done for row in step.said], expected)
+        # A value that was taken back may leave a trace until the next merge.
+        left = done[-1].state.groups.bags["x"].tally.whole()
+        assert left is None or max(Counter(left.group.tolist()).values()) <= len(functions)
 
 
 def test_a_call_that_needs_every_value_does_not_settle() -> None:

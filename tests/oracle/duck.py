@@ -41,12 +41,14 @@ _MACROS = (
         list_filter(coalesce(list(x ORDER BY t, x), []), lambda e: e IS NOT NULL)""",
     """CREATE MACRO collected_set(x) AS
         list_sort(list_filter(coalesce(list(DISTINCT x), []), lambda e: e IS NOT NULL))""",
-    # Of one value DuckDB says 0 even if it is NaN.
+    # Of one value DuckDB says 0 even if it is NaN. What it says of more depends in the last digit on their order.
     """CREATE MACRO population_variance(x) AS
-        CASE WHEN bool_or(isnan(x::DOUBLE)) THEN 'nan'::DOUBLE ELSE var_pop(x) END""",
+        CASE WHEN bool_or(isnan(x::DOUBLE)) THEN 'nan'::DOUBLE ELSE round(var_pop(x), 12) END""",
+    "CREATE MACRO sample_variance(x) AS round(var_samp(x), 12)",
     """CREATE MACRO population_covariance(x, y) AS
-        CASE WHEN bool_or(isnan(x::DOUBLE + y::DOUBLE)) THEN 'nan'::DOUBLE ELSE covar_pop(x, y) END""",
-    "CREATE MACRO correlation(x, y) AS CASE WHEN regr_count(x, y) > 1 THEN corr(x, y) END",
+        CASE WHEN bool_or(isnan(x::DOUBLE + y::DOUBLE)) THEN 'nan'::DOUBLE ELSE round(covar_pop(x, y), 12) END""",
+    "CREATE MACRO sample_covariance(x, y) AS round(covar_samp(x, y), 12)",
+    "CREATE MACRO correlation(x, y) AS CASE WHEN regr_count(x, y) > 1 THEN round(corr(x, y), 12) END",
 )
 
 
@@ -167,7 +169,9 @@ def translate(query: exp.Expr) -> exp.Expr:
             case exp.Anonymous() if node.name.upper() == "SOME":
                 return exp.LogicalOr(this=node.expressions[0])
             case exp.Anonymous() if node.name.upper() in ("STD", "MEAN"):
-                return {"STD": exp.Stddev, "MEAN": exp.Avg}[node.name.upper()](this=node.expressions[0])
+                if node.name.upper() == "MEAN":
+                    return exp.Avg(this=node.expressions[0])
+                return exp.Sqrt(this=exp.Anonymous(this="sample_variance", expressions=[node.expressions[0]]))
             case exp.Any():
                 return exp.LogicalOr(this=node.this.this)
             case exp.AnyValue():
@@ -181,6 +185,12 @@ def translate(query: exp.Expr) -> exp.Expr:
                 return exp.Sqrt(this=exp.Anonymous(this="population_variance", expressions=[node.this]))
             case exp.CovarPop():
                 return exp.Anonymous(this="population_covariance", expressions=[node.this, node.expression])
+            case exp.Variance():
+                return exp.Anonymous(this="sample_variance", expressions=[node.this])
+            case exp.Stddev() | exp.StddevSamp():
+                return exp.Sqrt(this=exp.Anonymous(this="sample_variance", expressions=[node.this]))
+            case exp.CovarSamp():
+                return exp.Anonymous(this="sample_covariance", expressions=[node.this, node.expression])
             case exp.Corr():
                 return exp.Anonymous(this="correlation", expressions=[node.this, node.expression])
             case exp.ArrayUniqueAgg():

@@ -170,8 +170,8 @@ def _closing(
     for number, ((promise, mapped), source) in enumerate(zip(options, sources, strict=True)):
         behind = source.behind
         columns = tuple(mapped[key] for key in keys)
-        slide = None if behind.window is None else behind.window.slide
-        closings.append(Closing(number, keys, columns, promise, behind.scan, slide))
+        # Rows of a window that slides leave it, so there is none behind groups that close.
+        closings.append(Closing(number, keys, columns, promise, behind.scan, slide=None))
         words.append(f"{behind.name} ({promise})")
     names = ", ".join(keys)
     reason = f"a {thing} is forgotten when its {names} is closed on {' and '.join(words)}"

@@ -96,7 +96,7 @@ class Linear:
         terms = {name: -count for name, count in self.terms.items()}
         return replace(self, terms=terms, low=-self.high, high=-self.low)
 
-    def plus(self, other: Linear, sign: int = 1) -> Linear | None:
+    def plus(self, other: Linear, sign: int) -> Linear | None:
         """The sum, or the difference for sign -1; None if their units differ."""
         if self.scale != other.scale:
             if self.kind is not Kind.SPAN or other.kind is not Kind.SPAN:
