@@ -132,3 +132,16 @@ def test_doubles_are_rounded_to_the_nearest_number_of_a_type() -> None:
     found = rounded_to(pl.Series([1e30, -1e30, 2.6]), pl.Int64()).to_list()
     assert found == [2**63 - 1024, -(2**63), 3]
     assert rounded_to(pl.Series([300.0, -300.0]), pl.Int8()).to_list() == [127, -128]
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(1, 38).flatmap(lambda digits: st.tuples(st.just(digits), st.integers(0, digits))),
+)
+def test_doubles_are_rounded_to_decimals_within_their_digits(number: float, digits: tuple[int, int]) -> None:
+    precision, scale = digits
+    unit = Fraction(1, 10**scale)
+    largest = 10 ** (precision - scale) - unit
+    found = Fraction(rounded_to(pl.Series([number]), pl.Decimal(precision, scale)).item())
+    expected = max(-largest, min(largest, Fraction(number)))
+    assert abs(found - expected) <= max(unit, abs(expected) / 2**52)

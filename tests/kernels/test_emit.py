@@ -287,6 +287,11 @@ def test_a_long_answer_is_made_piece_by_piece() -> None:
     assert first[TIME].head(3).to_list() == [1, 2, 3]
 
 
+def test_more_rows_than_can_be_numbered_are_counted_all_the_same() -> None:
+    one = np.ones(1, dtype=np.int64)
+    assert PresenceSpans(one * 0, one * 0, one * 8, one * 2**61).height == 2**64
+
+
 def test_what_does_not_change_is_said_in_ranges_as_long_as_a_block() -> None:
     one = np.array([1])
     lasting = PresenceSpans(one * 0, one * 0, one * 1_000, one * 2)

@@ -411,6 +411,8 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("round(2.675D, 2)", X, 2.68),
         ("round(0.29D, 2)", X, 0.29),
         ("round(1e300, 2)", X, 1e300),
+        ("round(4503599627370498D)", X, 4503599627370498.0),
+        ("bround(-4503599627370498D)", X, -4503599627370498.0),
         ("round(nan, 1)", X, NAN),
         ("round(125, -1)", N, 130),
         ("round(n, 2)", N, -7),

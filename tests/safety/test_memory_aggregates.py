@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.safety.memory_queries import ALL, query, random_queries
 from tests.safety.memory_synopsis import Values, representatives
 
+from headgate.safety.theory.memory import polynomial
 from headgate.safety.theory.memory.aggregates import (
     Aggregate,
     AggregateQuery,
@@ -113,6 +114,14 @@ def test_every_aggregate_of_a_query_must_be_bounded() -> None:
     both = AggregateQuery(source, (Aggregate(Need.GREATEST, B), Aggregate(Need.SUMS)))
     assert judge_aggregate(only).bounded
     assert not judge_aggregate(both).bounded
+
+
+def test_too_many_cases_are_no_proof_against_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polynomial, "MOST_PATTERNS", 0)
+    source = query("", "D<B", distinct=False)
+    found = judge_aggregate(AggregateQuery(source, (Aggregate(Need.GREATEST, B),)))
+    assert not found.bounded
+    assert not found.exact
 
 
 def test_grouping_alone_is_a_projection_without_duplicates() -> None:

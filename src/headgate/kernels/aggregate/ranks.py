@@ -65,8 +65,10 @@ def rounded_to(numbers: pl.Series, dtype: pl.DataType) -> pl.Series:
     if dtype.is_float():
         return numbers
     if isinstance(dtype, pl.Decimal):
-        limit = float(10 ** (dtype.precision - dtype.scale))
-        return numbers.clip(-np.nextafter(limit, 0), np.nextafter(limit, 0)).cast(dtype)
+        # The largest value; where doubles are too far apart for its digits, one that is less.
+        above = float(10 ** (dtype.precision - dtype.scale))
+        largest = min((10**dtype.precision - 1) / 10**dtype.scale, np.nextafter(above, 0))
+        return numbers.clip(-largest, largest).cast(dtype)
     # A double below 2**63 is at most 2**63 - 1024, and so fits.
     above = 2.0 ** _BITS[dtype]
     return numbers.round().clip(-above, above - 1 if above < 2**53 else np.nextafter(above, 0)).cast(dtype)

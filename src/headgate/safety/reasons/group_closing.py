@@ -152,7 +152,7 @@ def _options(source: _Source, several: bool) -> Iterator[tuple[frozenset[str], _
     for key, name in source.columns.items():
         equal = next((group for group in source.classes if name in group), (name,))
         for each in equal:
-            if each in source.node.names and each in source.behind.columns:
+            if each in source.behind.columns:
                 key_of.setdefault(source.behind.columns[each], key)
     for promise in promises_of(source.behind.scan.stream):
         if promise.kind is PromiseKind.CLUSTER and several:
