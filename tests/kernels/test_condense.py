@@ -87,6 +87,6 @@ def test_what_single_values_matter_to_cannot_be_condensed() -> None:
 
 def test_extremes_of_nested_values_are_not_condensed() -> None:
     schema = {"x": pl.List(pl.Int64()), "y": pl.Int64()}
-    called = {name: AggregateCall(Function.MAX, name, "most") for name in schema}
+    called = {name: AggregateCall(Function.ANY_VALUE, name, "any") for name in schema}
     assert is_mergeable(Aggregate(schema, (), (called["y"],), endings=False))
     assert not is_mergeable(Aggregate(schema, (), (called["x"],), endings=False))
