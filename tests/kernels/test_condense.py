@@ -83,10 +83,3 @@ def test_what_single_values_matter_to_cannot_be_condensed() -> None:
     assert not mergeable(AggregateCall(Function.MIN, "x", "least"), endings=True)
     assert not mergeable(AggregateCall(Function.MEDIAN, "x", "middle"))
     assert not mergeable(AggregateCall(Function.COUNT, "x", "values", distinct=True))
-
-
-def test_extremes_of_nested_values_are_not_condensed() -> None:
-    schema = {"x": pl.List(pl.Int64()), "y": pl.Int64()}
-    called = {name: AggregateCall(Function.ANY_VALUE, name, "any") for name in schema}
-    assert is_mergeable(Aggregate(schema, (), (called["y"],), endings=False))
-    assert not is_mergeable(Aggregate(schema, (), (called["x"],), endings=False))
