@@ -77,6 +77,7 @@ OF_TIME = (
     "trunc(ts, 'MM')",
     "date_add(ts, 3)",
     "timestampadd(HOUR, 3, ts)",
+    "timestampadd(QUARTER, -1, ts)",
     "dateadd(WEEK, -2, CAST(ts AS DATE))",
     "CAST(CAST(ts AS DATE) AS TIMESTAMP)",
     "unix_timestamp(ts)",
@@ -113,6 +114,11 @@ NOT_OF_TIME = (
     "v * INTERVAL 1 HOUR + ts",
     "ts + (due - ts) * 2",
     "CAST(ts AS DATE) + v",
+    "timestampdiff(MONTH, ts, due)",
+    "timestampadd(HOUR, v, ts)",
+    "(due - ts) * 9",
+    "(due - ts) / 2",
+    "(due - ts + INTERVAL 300000 DAYS) * 2 * 8",
     "add_months(ts, v)",
     "CAST(ts AS DATE) + unix_timestamp(ts) % 300",
 )
@@ -162,6 +168,7 @@ WRITTEN = {
         "CAST({day} AS TIMESTAMP)",
         "timestampadd(HOUR, {few}, {instant})",
         "dateadd(DAY, {few}, {day})",
+        "dateadd({unit}, {few}, {instant})",
     ),
     DAY_OF: (
         "CAST({instant} AS DATE)",

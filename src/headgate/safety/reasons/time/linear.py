@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from headgate.model.time import DAY, MICROSECOND, MILLISECOND, SECOND, UNITS
+from headgate.model.time import DAY, MICROSECOND, MILLISECOND, MONTHS, SECOND, UNITS
 from headgate.safety.reasons.constants import constant
 
 _TRUNCATED = {
@@ -392,10 +392,13 @@ def _function(node: exp.Expr, inner: Linear) -> Linear | None:
                 return None
             return _moved(days, int(number))
         case exp.TimestampAdd() if inner.kind in (Kind.INSTANT, Kind.DATE):
-            size, number = UNITS.get(_unit_of(node)), _number(node.expression)
-            if size is None or number is None:
+            unit, number = _unit_of(node), _number(node.expression)
+            if number is None or number.denominator != 1:
                 return None
-            return _as_instant(inner).wider(number * size, number * size)
+            if unit in MONTHS:
+                return _moved(_as_instant(inner), int(number) * MONTHS[unit])
+            size = UNITS.get(unit)
+            return None if size is None else _as_instant(inner).wider(number * size, number * size)
     if inner.kind is not Kind.NUMBER or node.args.get("decimals") is not None:
         return None
     match node:
