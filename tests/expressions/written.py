@@ -435,7 +435,8 @@ def _times() -> Iterator[str]:
         "d - 3",
         "d IN (b, DATE '2024-01-31')",
     )
-    yield from (f"CAST(t AS {dtype})" for dtype in ("BIGINT", "DOUBLE", "DECIMAL(20, 6)"))
+    yield from (f"CAST(t AS {dtype})" for dtype in ("BIGINT", "DOUBLE", "DECIMAL(20, 6)", "DECIMAL(12, 1)"))
+    yield from (f"CAST({number} AS TIMESTAMP)" for number in "cnwv")
 
 
 def _logic() -> Iterator[str]:

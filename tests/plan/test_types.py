@@ -203,6 +203,7 @@ MISMATCHES = {
     "a[0]": "[…] needs an ARRAY, not BIGINT",
     "arr > arr": "ARRAY<INT> has no order",
     "m = m": "maps cannot be compared",
+    "CAST(INTERVAL 1 DAY AS STRING)": "INTERVAL cannot be cast to STRING",
     "CAST(st AS INT)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to INT",
     "CAST(st AS STRUCT<a: INT>)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to STRUCT<a: INT>",
     "CAST(st AS ARRAY<INT>)": "STRUCT<x: INT, y: STRUCT<z: STRING>> cannot be cast to ARRAY<INT>",

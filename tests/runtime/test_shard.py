@@ -10,6 +10,7 @@ import pytest
 from tests.spark.shards import Cluster, stage_of
 
 from headgate.model.time import SECOND
+from headgate.runtime.lateness import Arrivals
 from headgate.runtime.spark.pack import NOW
 from headgate.runtime.stage import ClockOptions
 
@@ -102,5 +103,10 @@ def test_a_row_behind_an_earlier_batch_is_late_once(shards: int) -> None:
     cluster.batch({"s": [arrived((5, 1, 13), (102, 1, 14), (99, 2, 15))]})
     cluster.end()
     assert cluster.late == {"s": 2}
-    assert sum(each["late_rows"] for each in metrics(cluster)) == 2
-    assert sum(each["rows_in"] for each in metrics(cluster)) == 3
+    found = metrics(cluster)
+    assert sum(each["late_rows"] for each in found) == 2
+    assert sum(each["rows_in"] for each in found) == 3
+    # One by 96 seconds, the other by 3.
+    counted = Arrivals.together(each["streams"] for each in found)["s"]
+    assert (counted["rows"], counted["late_rows"]) == (5, 2)
+    assert [most // SECOND for _, most in counted["late_by"].values()] == [3, 96]

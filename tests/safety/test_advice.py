@@ -251,6 +251,15 @@ def test_an_interval_of_nothing_is_no_length() -> None:
     assert windows.edit.splitlines() == ["FROM o [RANGE 10 MINUTES]", "FROM p [RANGE 10 MINUTES]"]
 
 
+def test_an_interval_of_several_units_is_no_length() -> None:
+    query = (
+        "SELECT DISTINCT o.country FROM o, p WHERE p.ts > o.paid_at - INTERVAL '1 hour 11 seconds' "
+        "AND p.ts <= o.paid_at + INTERVAL '1 12:30' DAY TO MINUTE"
+    )
+    (windows,) = [fix for fix in order_fixes(query) if fix.kind == "window"]
+    assert windows.edit.splitlines() == ["FROM o [RANGE 10 MINUTES]", "FROM p [RANGE 10 MINUTES]"]
+
+
 def test_a_query_by_the_hour_gets_windows_of_an_hour() -> None:
     query = (
         "SELECT date_trunc('hour', paid_at) AS h, COUNT(*) AS n FROM o GROUP BY date_trunc('hour', paid_at)"

@@ -117,7 +117,9 @@ NOT_OF_TIME = (
     "timestampdiff(MONTH, ts, due)",
     "timestampadd(HOUR, v, ts)",
     "(due - ts) * 9",
+    "unix_timestamp(ts) * 1e26D",
     "(due - ts) / 2",
+    "(due - ts) * 0.5",
     "(due - ts + INTERVAL 300000 DAYS) * 2 * 8",
     "add_months(ts, v)",
     "CAST(ts AS DATE) + unix_timestamp(ts) % 300",
@@ -334,6 +336,10 @@ KEPT_FOR = {
         2 * MINUTE + 8192,
         MINUTE + 8192,
     ),
+    "a.k = b.k AND (b.ts - a.ts) * 8 BETWEEN INTERVAL 0 MINUTES AND INTERVAL 8 MINUTES": (
+        MINUTE + 8192,
+        8192,
+    ),
     "a.k = b.k AND -(b.ts - a.ts) * 2 <= INTERVAL 1 MINUTE AND a.ts >= b.ts - INTERVAL 1 MINUTE": (
         MINUTE,
         MINUTE // 2 + 8192,
@@ -451,6 +457,7 @@ CLOSED_BY = {
     "ts": "a.ts",
     "date_trunc('hour', ts)": "DATE_TRUNC('HOUR', a.ts), at most 1 HOUR after its first row",
     "CAST(ts AS DATE)": "CAST(a.ts AS DATE), at most 1 DAY after its first row",
+    "year(ts)": "YEAR(CAST(TO_DATE(a.ts) AS TIMESTAMP)), at most 373 DAYS after its first row",
     "unix_timestamp(ts) DIV 60": "UNIX_TIMESTAMP(a.ts) DIV 60, at most 122 SECONDS after its first row",
 }
 

@@ -17,7 +17,7 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
     if types.is_nested(source) or types.is_nested(target):
         return _same_shape(source, target) and all(map(is_castable, _parts(source), _parts(target)))
     if types.STRING in (source, target):
-        return True
+        return types.INTERVAL not in (source, target)
     kinds = {_kind(source), _kind(target)}
     return len(kinds) == 1 or kinds in _KINDS
 

@@ -46,5 +46,11 @@ def admit(query: BoundQuery, judgement: Judgement, *, allow_unbounded: bool = Fa
             "or run it with --allow-unbounded",
             place=Place(query.statement.source, query.statement.span),
         )
-    unbounded = allow_unbounded and not verdict.admitted
-    return AdmittedPlan(query.name, judgement.plan, verdict, judgement.state_plan, unbounded, _SEAL)
+    return AdmittedPlan(
+        query.name,
+        judgement.plan,
+        verdict,
+        judgement.state_plan,
+        allowed_unbounded=not verdict.admitted,
+        seal=_SEAL,
+    )

@@ -130,7 +130,7 @@ class Representatives:
             beats = value > best if side.direction == "greatest" else value < best
             beats = beats | (best.is_null() & value.is_not_null())
         first = self._over(pl.int_range(pl.len())) == 0
-        both = both.filter(first | beats.fill_null(False))
+        both = both.filter(first | beats)
         following = self._over(pl.col(BORN).shift(-1))
         both = both.with_columns(following.alias(_AT)).drop(_SCORE)
         # Of several at one instant only the last has a life.

@@ -20,13 +20,14 @@ from headgate.kernels.expressions.dtypes import (
 )
 from headgate.kernels.expressions.typed import Check, Scope, Typed, shown
 from headgate.model.errors import UnsupportedError
-from headgate.model.time import SECOND
+from headgate.model.time import DAY, FIRST_DAY, LAST_DAY, SECOND
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
 _WIDTH = {pl.Int8: 8, pl.Int16: 16, pl.Int32: 32, pl.Int64: 64}
 _INSTANTS = (TIMESTAMP, TIMESTAMP_NTZ)
+_MICRO_DIGITS = 6
 
 
 # sqlglot's Spark dialect reads CAST as TryCast; only TRY_CAST itself is marked safe.
@@ -117,11 +118,15 @@ def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.E
             return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
         case pl.Datetime(), _ if target in FLOATS:
             return (a.cast(pl.Int64) / SECOND).cast(target)
+        case pl.Datetime(), pl.Decimal():
+            # Spark's seconds are a DOUBLE on the way.
+            return notation.decimal_of((a.cast(pl.Int64) / SECOND).cast(pl.String), target)
+        case pl.Decimal(), pl.Datetime():
+            return _instant(_microseconds(a, source.scale), target)
         case _, pl.Datetime() if source in INTEGERS:
-            micros = a.cast(pl.Int128) * SECOND
-            return micros.cast(pl.Int64, strict=False).cast(target)
+            return _instant(a.cast(pl.Int128) * SECOND, target)
         case _, pl.Datetime() if source in FLOATS:
-            return (a * SECOND).cast(pl.Int64, strict=False).cast(target)
+            return _instant(a * SECOND, target)
         case pl.Duration(), _ if target in INTEGERS:
             return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
         case pl.List(), pl.List():
@@ -134,6 +139,21 @@ def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.E
     raise UnsupportedError(
         f"`{shown(node)}` is {type_name(source)} and cannot be cast to {type_name(target)}"
     )
+
+
+def _microseconds(seconds: pl.Expr, scale: int) -> pl.Expr:
+    """Decimal seconds in microseconds, what is finer being cut off; NULL where they are too many."""
+    units = seconds.to_physical()
+    if scale > _MICRO_DIGITS:
+        return units.abs() // pl.lit(10 ** (scale - _MICRO_DIGITS), dtype=pl.Int128) * units.sign()
+    factor = 10 ** (_MICRO_DIGITS - scale)
+    return pl.when(units.abs() <= 2**63 // factor).then(units * factor)
+
+
+def _instant(micros: pl.Expr, target: pl.DataType) -> pl.Expr:
+    """The instant so many microseconds after 1970; NULL outside of the calendar."""
+    whole = micros.cast(pl.Int64, strict=False)
+    return pl.when(whole.is_between(FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1)).then(whole).cast(target)
 
 
 def _is_number(dtype: pl.DataType) -> bool:

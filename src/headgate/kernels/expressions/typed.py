@@ -154,10 +154,7 @@ def with_lets(frame: pl.DataFrame, lets: Iterable[Let]) -> pl.DataFrame:
 def one_height(columns: Sequence[pl.Series]) -> list[pl.Series]:
     """The columns that a function over a batch has got, constants as tall as the others."""
     height = max(map(len, columns)) if all(map(len, columns)) else 0
-    return [
-        each if len(each) == height else each.new_from_index(0, height) if height else each.clear()
-        for each in columns
-    ]
+    return [each if len(each) == height else each.new_from_index(0, height) for each in columns]
 
 
 def shown(node: exp.Expr) -> str:

@@ -392,12 +392,12 @@ def _function(node: exp.Expr, inner: Linear) -> Linear | None:
                 return None
             return _moved(days, int(number))
         case exp.TimestampAdd() if inner.kind in (Kind.INSTANT, Kind.DATE):
-            unit, number = _unit_of(node), _number(node.expression)
+            named, number = _unit_of(node), _number(node.expression)
             if number is None or number.denominator != 1:
                 return None
-            if unit in MONTHS:
-                return _moved(_as_instant(inner), int(number) * MONTHS[unit])
-            size = UNITS.get(unit)
+            if named in MONTHS:
+                return _moved(_as_instant(inner), int(number) * MONTHS[named])
+            size = UNITS.get(named)
             return None if size is None else _as_instant(inner).wider(number * size, number * size)
     if inner.kind is not Kind.NUMBER or node.args.get("decimals") is not None:
         return None
