@@ -66,7 +66,9 @@ class Proof:
             found += self.arrivals[start : start + len(adversary.probes[probe])]
         return found
 
-    def run(self, history: Sequence[tuple[str, Row]]) -> tuple[list[pl.DataFrame], int, int]:
+    def run(
+        self, history: Sequence[tuple[str, Row]], stop: Stop = Stop.LAST_ROW
+    ) -> tuple[list[pl.DataFrame], int, int]:
         """What is said, how many rows are kept at the end, and how many were late."""
         streams = []
         for stream in self.streams:
@@ -75,20 +77,23 @@ class Proof:
             frame = pl.DataFrame(rows, schema=empty.schema) if rows else empty
             streams.append((stream, iter([frame_of(frame, stream.columns)])))
         tables = {t.name: static_table(frame_of([], t.columns)) for t in self.ready.tables}
-        run = LocalRun(Program((self.ready,)), streams, tables, stop=Stop.LAST_ROW)
+        run = LocalRun(Program((self.ready,)), streams, tables, stop=stop)
         said: list[pl.DataFrame] = []
         run.run(lambda query, frame: said.append(frame), lambda query, stream, late: None)
         metrics = run.states[self.query.name].metrics
         return said, metrics.state_rows, metrics.late_rows
 
     def answers(self, places: Sequence[int], probe: int) -> list[str]:
-        """What is said once the asking rows have come."""
+        """What is said once the asking rows have come, and as time goes on after them.
+
+        A row that one of them hides comes back, and is told of, when that one has left its window.
+        """
         history = self.history(places, probe)
         asked = history[-len(self.shown.adversary.probes[probe]) :]
         times = {stream.name: stream.time or "" for stream in self.streams}
         first = min(row[times[name]] for name, row in asked)
         since = (first - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-        said, _, _ = self.run(history)
+        said, _, _ = self.run(history, Stop.DRAINED)
         rows = (row for frame in said for row in frame.iter_rows(named=True))
         return sorted(repr(row) for row in rows if row["_time"] >= since)
 

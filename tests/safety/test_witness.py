@@ -174,6 +174,17 @@ def test_a_key_of_other_columns_hides_nothing() -> None:
     assert shown.frames["k"]["id"].is_unique().all()
 
 
+def test_a_stream_may_have_a_key_and_be_joined_by_nothing_that_is_equal() -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM a (ts TIMESTAMP, id BIGINT, k BIGINT, v INT) TIMESTAMP BY ts KEY (id);"
+        "CREATE STREAM b (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;"
+        "CREATE QUERY q AS SELECT COALESCE(a.k, a.v) AS g FROM a, b WHERE a.k < b.k;"
+    )
+    assert not session.query("q").judged.admitted
+    assert session.query("q").witness(40) is None
+
+
 ONE_STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, f BOOLEAN{}) TIMESTAMP BY ts {};"
 
 

@@ -88,7 +88,9 @@ class _Script:
             # An expression is joined on: which values its columns take for it is not worked out.
             return None
         flags = dict.fromkeys(self._flags(name), False)
-        unique = {column: fresh or max(row.values()) for key in behind.scan.stream.keys for column in key}
+        unique = {
+            column: fresh or max(row.values(), default=0) for key in behind.scan.stream.keys for column in key
+        }
         values = unique | {behind.columns[column]: value or fresh for column, value in row.items()}
         return self._typed(name, values, flags)
 
