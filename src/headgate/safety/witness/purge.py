@@ -88,9 +88,10 @@ class _Script:
             # An expression is joined on: which values its columns take for it is not worked out.
             return None
         flags = dict.fromkeys(self._flags(name), False)
-        unique = {
-            column: fresh or max(row.values(), default=0) for key in behind.scan.stream.keys for column in key
-        }
+        # A row in which nothing is equal to anything gets its key where it is played.
+        alone = fresh or max(row.values(), default=None)
+        keyed = {column for key in behind.scan.stream.keys for column in key}
+        unique = {} if alone is None else dict.fromkeys(keyed, alone)
         values = unique | {behind.columns[column]: value or fresh for column, value in row.items()}
         return self._typed(name, values, flags)
 
