@@ -13,8 +13,11 @@ import pytest
 
 from headgate.model.errors import SetupError
 from headgate.runtime.spark import workers
+from headgate.runtime.spark.options import SparkOptions
+from headgate.runtime.spark.run import RunTarget, run_to_folder
 from headgate.runtime.spark.start_settings import checkpoint_files, start_settings
 from headgate.runtime.spark.workers import prepare_workers
+from headgate.session import Session
 
 
 @pytest.fixture
@@ -97,3 +100,36 @@ def test_a_way_to_write_checkpoints_that_somebody_has_chosen_stands(spark: Any, 
         assert checkpoint_files(spark, tmp_path) == {}
     finally:
         spark.conf.unset(manager)
+
+
+def test_what_a_worker_has_imported_is_not_looked_through_after_each_task(spark: Any) -> None:
+    def looked_through(_: Iterator[int]) -> Iterator[tuple[int, int]]:
+        import gc  # noqa: PLC0415 - in the worker
+
+        from headgate.runtime.spark.job_shard import advance_place  # noqa: F401, PLC0415 - with all that it imports
+        from headgate.runtime.spark.worker_memory import leave_out_imports  # noqa: PLC0415
+
+        gc.unfreeze()
+        before = len(gc.get_objects())
+        leave_out_imports("a kind of task that no other test has")
+        return iter([(before, len(gc.get_objects()))])
+
+    [(before, after)] = spark.sparkContext.parallelize([0], 1).mapPartitions(looked_through).collect()
+    assert after < before / 100
+
+
+def test_tasks_of_a_query_leave_out_what_they_have_imported(spark: Any, tmp_path: Path) -> None:
+    session = Session()
+    session.sql(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts USING csv OPTIONS (path 's.csv', header 'true');"
+        "CREATE QUERY q AS SELECT ISTREAM(k) FROM s;"
+    )
+    (tmp_path / "s.csv").write_text("ts,k\n2024-01-01 00:00:00,1\n")
+    run_to_folder(spark, session.compile(["q"]), tmp_path, SparkOptions(), RunTarget(str(tmp_path / "out")))
+
+    def left_out(_: Iterator[int]) -> Iterator[int]:
+        import gc  # noqa: PLC0415 - in the worker
+
+        return iter([gc.get_freeze_count()])
+
+    assert max(spark.sparkContext.parallelize([0, 0], 2).mapPartitions(left_out).collect()) > 0

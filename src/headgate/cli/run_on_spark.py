@@ -37,7 +37,7 @@ def run_on_spark(
     settings: dict[str, str],
 ) -> None:
     """Runs queries to the end of their input or, if they are to follow it, until interrupted."""
-    from headgate.runtime.spark.cluster import open_spark, require_spark
+    from headgate.runtime.spark.cluster import SHORT_RUN, open_spark, require_spark
 
     require_spark()
     from headgate.runtime.io.address import formats_of, sink_at
@@ -49,6 +49,7 @@ def run_on_spark(
     from headgate.runtime.spark.run import RunTarget, run_to_folder
     from headgate.runtime.spark.run import follow as run_on
     from headgate.runtime.spark.sources.connectors import packages_for
+    from headgate.runtime.spark.sources.streams import is_file
     from headgate.runtime.spark.sources.tables import ReadTables
 
     console = open_console(stderr=True)
@@ -67,6 +68,7 @@ def run_on_spark(
     keeps = options["rejects"] is not None
     tables = ReadTables().reading(program.tables, session.base, keeps=keeps)
     needed = packages_for(streams, [*formats_of(to), format])
+    quick = {} if follow or not all(map(is_file, streams)) else SHORT_RUN
     view = LiveView(
         console,
         quiet=display.quiet,
@@ -74,7 +76,7 @@ def run_on_spark(
         first_line=LINE_SECONDS if follow else FIRST_LINE_SECONDS,
     )
     with report_kept_on_interrupt(output, checkpoint), display.serving(view.registry, console), view:
-        spark = open_spark(master, needed | settings)
+        spark = open_spark(master, quick | needed | settings)
         try:
             place = RunTarget(output, checkpoint, overwrite, view.registry.put, format, to, tables)
             if follow:

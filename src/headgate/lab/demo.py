@@ -22,8 +22,6 @@ from headgate.safety.verdict import Verdict
 from headgate.session import Session
 
 BATCH_ROWS = 4_000
-_QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Half a minute is too short for the JVM's second compiler: it would take a third of the processor's time."""
 
 
 @dataclass
@@ -118,13 +116,13 @@ def run_demo_on_spark(
     demo: Demo, on_step: Callable[[DemoState], None], master: str | None = None, batches: int = 8
 ) -> DemoState:
     """Runs the admitted queries on Spark, one after the other; calls back after every micro-batch."""
-    from headgate.runtime.spark.cluster import open_spark  # noqa: PLC0415 - needs an extra
+    from headgate.runtime.spark.cluster import SHORT_RUN, open_spark  # noqa: PLC0415 - needs an extra
     from headgate.runtime.spark.failures import close  # noqa: PLC0415
     from headgate.runtime.spark.options import SparkOptions  # noqa: PLC0415
     from headgate.runtime.spark.run import RunTarget, run_to_folder  # noqa: PLC0415
 
     state = demo.state()
-    spark = open_spark(master, _QUICK_START)
+    spark = open_spark(master, SHORT_RUN)
     begun = perf_counter()
 
     def on_batch(metrics: Mapping[str, Any]) -> None:

@@ -195,6 +195,7 @@ STATE_STORE = {
     "spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB": "16",
 }
 """How states are kept, in sessions of the command and of others who have not said it otherwise."""
+_JAVA_OPTIONS, _COLLECTOR = "spark.driver.extraJavaOptions", "-XX:+UseParallelGC"
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -211,8 +212,11 @@ _SETTINGS = {
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
     # Packed rows are arrays of megabytes; Java's usual collector starts a cycle for every few of them.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    _JAVA_OPTIONS: _COLLECTOR,
 }
+SHORT_RUN = {_JAVA_OPTIONS: f"{_COLLECTOR} -XX:TieredStopAtLevel=1"}
+"""For runs over files that end. Rows of files do not pass through Java, so what it does is the same few things for
+each micro-batch; its second compiler would take a third of the processor's time for half a minute."""
 
 
 def translated(error: BaseException) -> HeadgateError | None:

@@ -82,6 +82,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         from headgate.runtime.spark.local_state_cache import LocalStateCache
         from headgate.runtime.spark.messages import message_of
         from headgate.runtime.spark.store import load, save, unpickled
+        from headgate.runtime.spark.worker_memory import leave_out_imports
 
         begun = perf_counter()
         job = unpickled(self.packed)
@@ -118,6 +119,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             for query, stage, shard in here
             if query in outcome.seconds
         ]
+        leave_out_imports("shard")
         return job.onward is None, chain(outcome.replies, reports), outcome.sent
 
     def close(self) -> None:

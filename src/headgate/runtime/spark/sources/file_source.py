@@ -114,6 +114,8 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from headgate.runtime.spark.worker_memory import leave_out_imports  # noqa: PLC0415
+
         assert isinstance(partition, TaskPartition)
         reader: SplitReader = _unpacked(self._packed_reader)
         if partition.splits is not None:
@@ -122,6 +124,7 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
             yield from reader.begin()
         if partition.ends:
             yield from reader.end()
+        leave_out_imports("read")
 
     def commit(self, end: Mapping[str, Any]) -> None:
         # The last one is kept: nothing else says what Spark has read.
