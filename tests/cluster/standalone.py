@@ -171,7 +171,10 @@ class Driver:
 
 
 def written(node: Node) -> list[str]:
-    """The files of a node's own file systems, but Spark's and Java's scratch files and what they print."""
+    """The files of a node's own file systems, but Spark's and Java's scratch files and what they print.
+
+    Scratch too are an executor's copies of states, in its own work folder, which nobody removes when it is killed.
+    """
     shown = tuple(f"{each}/" for each in node.shown)
     files = (each for own in OWN for each in node.path(own).rglob("*") if each.is_file())
     names = (f"/{each.relative_to(node.path('/'))}" for each in files)
@@ -180,5 +183,5 @@ def written(node: Node) -> list[str]:
 
 _SCRATCH = re.compile(
     r"/tmp/((conf|artifacts-[^/]*|hsperfdata[^/]*|spark-[^/]*|blockmgr-[^/]*|hadoop-[^/]*)/|(spark\.)?log$"
-    r"|work/app-[^/]*/\d+/std(out|err)$|lib[^/]*\.so|liblz4|snappy-|rocksdb)"
+    r"|work/app-[^/]*/\d+/(std(out|err)$|headgate-states/)|lib[^/]*\.so|liblz4|snappy-|rocksdb)"
 )
