@@ -11,7 +11,7 @@ from tests.cli_runner import headgate
 
 from headgate.lab.bench import streams
 from headgate.lab.bench.engines.outcome import Outcome
-from headgate.lab.process_memory import tree_memory
+from headgate.lab.process_tree import tree_use
 
 
 def test_engines_that_disagree_end_in_a_message_and_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +26,7 @@ def test_engines_that_disagree_end_in_a_message_and_code_1(monkeypatch: pytest.M
 
 
 def test_memory_is_not_zero_where_nobody_knows_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert tree_memory(os.getpid(), proc=tmp_path) is None
+    assert tree_use(os.getpid(), proc=tmp_path) is None
     monkeypatch.setattr(streams, "measure", lambda engine, *rest: Outcome(engine, [(10, 1.0)], None, 3))
     done = headgate("bench", "join", "--rows", "20", "--batch", "10", "--engines", "polars")
     assert done.code == 0
@@ -42,8 +42,9 @@ def test_a_file_gets_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
-def test_memory_of_this_process() -> None:
-    found = tree_memory(os.getpid())
+def test_what_this_process_uses() -> None:
+    found = tree_use(os.getpid())
     assert found is not None
     assert found.processes >= 1
     assert found.total == found.jvm + found.other > 10_000_000
+    assert found.processor_seconds > 0.1

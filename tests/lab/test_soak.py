@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -78,3 +79,12 @@ def test_a_spike_is_in_the_range_and_not_in_the_drift() -> None:
     found = Flatness.of("state_rows", [100, 100, 150, 100, 100, 100])
     assert found.high == pytest.approx(150 / (650 / 6) - 1)
     assert found.drift == pytest.approx(0.0)
+
+
+def test_the_cost_of_a_row_is_what_was_spent_after_the_warm_up() -> None:
+    seen = [(0.0, 0, 40.0), (60.0, 1_000, 60.0), (120.0, 5_000, 64.0)]
+    samples = [replace(sample(at, 1, 1), rows_in=rows, processor_seconds=spent) for at, rows, spent in seen]
+    assert Soak(2.0, 10.0, 60.0, tuple(samples)).processor_us_per_row == pytest.approx(1_000.0)
+    untold = tuple(replace(each, processor_seconds=None) for each in samples)
+    assert Soak(2.0, 10.0, 60.0, untold).processor_us_per_row is None
+    assert Soak(2.0, 10.0, 60.0, (samples[-1],)).processor_us_per_row is None

@@ -84,7 +84,9 @@ def _line(sample: Sample) -> str:
 
 def _table(found: Soak) -> Table:
     warm_up = f"after a warm-up of {found.warm_up_seconds / 60:g}"
-    title = f"{found.minutes:g} minutes, {found.rows_per_second:,.0f} rows/s, {warm_up}"
+    cost = found.processor_us_per_row
+    spent = "" if cost is None else f", {cost:,.0f} µs of the processor a row"
+    title = f"{found.minutes:g} minutes, {found.rows_per_second:,.0f} rows/s{spent}, {warm_up}"
     table = Table(title=title, title_justify="left", show_edge=False)
     for name in ("", "mean", "lowest", "highest", "drift", "flat within 10 %"):
         table.add_column(name, justify="left" if not name else "right")

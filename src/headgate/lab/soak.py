@@ -28,7 +28,7 @@ from headgate.lab.child import end
 from headgate.lab.generators import Auction
 from headgate.lab.generators.dataset import START, GeneratedStream
 from headgate.lab.plots import figure
-from headgate.lab.process_memory import tree_memory
+from headgate.lab.process_tree import tree_use
 from headgate.model.errors import SetupError
 from headgate.model.time import SECOND
 
@@ -77,6 +77,8 @@ class Sample:
     """How far the slowest query's clock is behind the data, in the auction's time."""
     log_bytes: int
     """Of the log of files."""
+    processor_seconds: float | None = None
+    """Of all processes since the start."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,14 @@ class Soak:
         return tuple(each for each in self.samples if each.seconds >= self.warm_up_seconds)
 
     @property
+    def processor_us_per_row(self) -> float | None:
+        """Microseconds of the processor for each row that came after the warm-up; None where nothing tells."""
+        times = [(each.processor_seconds, each.rows_in) for each in self.steady]
+        known = [(seconds, rows) for seconds, rows in times if seconds is not None]
+        rows = known[-1][1] - known[0][1] if known else 0
+        return 1e6 * (known[-1][0] - known[0][0]) / rows if rows else None
+
+    @property
     def flatness(self) -> tuple[Flatness, ...]:
         names = ("jvm_bytes", "python_bytes", "state_rows", "state_bytes")
         found = {name: [getattr(each, name) for each in self.steady] for name in names}
@@ -135,6 +145,7 @@ class Soak:
             "minutes": self.minutes,
             "rows_per_second": self.rows_per_second,
             "warm_up_seconds": self.warm_up_seconds,
+            "processor_us_per_row": self.processor_us_per_row,
             "flat": self.flat,
             "flatness": [{**asdict(each), "flat": each.flat} for each in self.flatness],
             "samples": [asdict(each) for each in self.samples],
@@ -254,12 +265,12 @@ def answered(folder: Path) -> int | None:
 def _sample(pid: int, folder: Path, feeder: Feeder, seconds: float) -> Sample:
     metrics = [found for name in NAMES if (found := _metrics(folder / "out" / name / "metrics.json"))]
     clock = answered(folder)
-    memory = tree_memory(pid)
+    use = tree_use(pid)
     return Sample(
         seconds=round(seconds, 1),
-        jvm_bytes=None if memory is None else memory.jvm,
-        python_bytes=None if memory is None else memory.other,
-        processes=None if memory is None else memory.processes,
+        jvm_bytes=None if use is None else use.jvm,
+        python_bytes=None if use is None else use.other,
+        processes=None if use is None else use.processes,
         state_rows=sum(each["state_rows"] for each in metrics),
         state_bytes=sum(each["state_bytes"] for each in metrics),
         rows_in=max((each["rows_in"] for each in metrics), default=0),
@@ -267,6 +278,7 @@ def _sample(pid: int, folder: Path, feeder: Feeder, seconds: float) -> Sample:
         log_bytes=sum(
             each.stat().st_size for each in (folder / "state" / "headgate" / "files").glob("*.jsonl")
         ),
+        processor_seconds=None if use is None else use.processor_seconds,
     )
 
 

@@ -16,7 +16,7 @@ from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.engines.with_flink import python_with_flink
 from headgate.lab.bench.workload import WORKLOADS
 from headgate.lab.child import end
-from headgate.lab.process_memory import tree_memory
+from headgate.lab.process_tree import tree_use
 from headgate.model.errors import SetupError
 
 ENGINES = ("headgate-spark", "spark-hdfs", "spark-rocksdb", "spark-rocksdb-v4", "flink", "polars")
@@ -64,7 +64,7 @@ class _Peak(threading.Thread):
 
     def run(self) -> None:
         while not self.done.wait(0.5):
-            found = tree_memory(self.pid)
+            found = tree_use(self.pid)
             if found is not None:
                 self.most = max(self.most or 0, found.total)
 
