@@ -49,6 +49,12 @@ REFERRING = {
     "s1": Punctuated("ab", keys=("a",)),
     "s2": Punctuated("ac", refers=(("a", "s1"),), ordered=("a",)),
 }
+# A row of s3 goes when its rows of both others have come or are overdue.
+REFERRING_TWICE = {
+    "s1": Punctuated("ab", keys=("a",)),
+    "s2": Punctuated("cd", keys=("c",)),
+    "s3": Punctuated("ace", refers=(("a", "s1"), ("c", "s2")), ordered=("a", "c")),
+}
 PAIR = {"s1": Punctuated("ab", ("a",)), "s2": Punctuated("ac", ("a",))}
 BOTH = {"s1": Punctuated("ab", ("ab",)), "s2": Punctuated("ab", ("ab",))}
 SUBSET = {"s1": Punctuated("ab", ("a",)), "s2": Punctuated("ab", ("ab",))}
@@ -96,6 +102,10 @@ QUERIES = {
     "ordered and closed": (MIXED, "SELECT s1.a, SUM(c) AS c FROM s1, s2 WHERE s1.a = s2.a GROUP BY s1.a"),
     "ordered cycle": (ORDERED_CYCLE, f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}"),
     "referring": (REFERRING, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "referring twice": (
+        REFERRING_TWICE,
+        "SELECT s1.a, s2.c, b, d, e FROM s1, s2, s3 WHERE s1.a = s3.a AND s2.c = s3.c",
+    ),
     "exists": (PAIR, f"SELECT s1.a, b FROM s1 WHERE EXISTS ({MATCH})"),
     "not exists": (PAIR, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({MATCH})"),
     "exists greater": (PAIR, f"SELECT ISTREAM(s1.a, b) FROM s1 WHERE EXISTS ({MATCH} AND s2.c > s1.b)"),
@@ -331,7 +341,7 @@ def test_the_state_does_not_grow(name: str) -> None:
     streams = QUERIES[name][0]
     rounds = (
         400
-        if "order" in name
+        if "order" in name or "referring" in name
         else 100
         if streams in (PAIR, AUCTION)
         else 60

@@ -79,8 +79,10 @@ def stream(draw: st.DrawFn, pattern: str, payloads: st.SearchStrategy[Payload], 
     return sorted(rows, key=lambda row: row[1])
 
 
-cuts = st.lists(st.integers(1, LAST - 1), max_size=6, unique=True).map(sorted)
-"""Where the clock stops between steps."""
+cuts = st.lists(st.integers(1, LAST - 1), max_size=6, unique=True).map(sorted) | st.sampled_from(
+    [[*range(1, LAST)], [*range(2, LAST, 2)]]
+)
+"""Where the clock stops between steps: anywhere, or at every instant or every second one."""
 
 
 @dataclass(frozen=True)

@@ -277,6 +277,8 @@ class TestFunctions:
                 [dt.datetime(year, 1, 1, tzinfo=dt.UTC) for year in (1960, 1900, 2024)],
             ),
             (pl.Duration("us"), [dt.timedelta(seconds=n) for n in (0, -5, 7)]),
+            (pl.Decimal(18, 2), [Decimal("-9" + "9" * 15 + ".99"), Decimal("9" * 16 + ".99"), Decimal(0)]),
+            (pl.Decimal(19, 0), [Decimal("-" + "9" * 19), Decimal("9" * 19), Decimal(0)]),
             (pl.Decimal(38, 2), [Decimal("1e30"), Decimal("-1e30"), Decimal("1e31")]),
         ],
         ids=str,
@@ -357,6 +359,12 @@ class TestTypes:
             AggregateCall(Function.SUM, None, "y")
         with pytest.raises(ValueError, match="COUNT needs an argument"):
             AggregateCall(Function.COUNT, None, "y", distinct=True)
+
+    def test_only_some_functions_read_a_second_column(self) -> None:
+        with pytest.raises(ValueError, match="CORR has another number of arguments"):
+            AggregateCall(Function.CORR, "x", "y")
+        with pytest.raises(ValueError, match="SUM has another number of arguments"):
+            AggregateCall(Function.SUM, "x", "y", second="k")
 
     def test_only_numbers_are_added(self) -> None:
         with pytest.raises(ValueError, match="SUM of a column of type String"):

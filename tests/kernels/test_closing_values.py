@@ -192,3 +192,10 @@ def test_of_final_values_the_extreme_ones_are_remembered(
 def test_a_call_that_needs_every_value_does_not_settle() -> None:
     with pytest.raises(ValueError, match="needs every value"):
         SettlingAggregate(Aggregate(ROW, (), calls(("MEDIAN", "x", False))))
+
+
+def test_only_values_that_are_remembered_can_be_forgotten() -> None:
+    with pytest.raises(ValueError, match="are not remembered"):
+        ClosingValues(
+            Aggregate(ROW, (), calls(("SUM", "x", False))), (ClosedArgument("x", ("x",), (False,)),)
+        )

@@ -67,58 +67,64 @@ def said(output: pl.DataFrame) -> Said:
     return bags
 
 
-def answers(frame: pl.DataFrame) -> dict[int, Bag]:
-    """The answer at each instant: nothing before the start."""
+def opening(frame: pl.DataFrame, ticking: int) -> int:
+    """The first instant with an answer: the first tick at or after the first birth."""
     start = start_of([frame])
+    return NEVER if start is None else tick_at_or_after(start, ticking)
+
+
+def answers(frame: pl.DataFrame, ticking: int = 1) -> dict[int, Bag]:
+    """The answer at each instant: nothing before the first one that has any."""
+    opens = opening(frame, ticking)
     moments = dict(zip(INSTANTS, timeline(frame), strict=True))
-    return {t: bag if start is not None and t >= start else Counter() for t, bag in moments.items()}
+    return {t: bag if t >= opens else Counter() for t, bag in moments.items()}
 
 
 def filled(bags: Said) -> Said:
     return {t: bag for t, bag in bags.items() if bag}
 
 
-def births(frame: pl.DataFrame) -> Said:
-    at = answers(frame)
+def births(frame: pl.DataFrame, ticking: int = 1) -> Said:
+    at = answers(frame, ticking)
     return filled({t: at[t] - at.get(t - 1, Counter()) for t in at})
 
 
-def deaths(frame: pl.DataFrame) -> Said:
-    at = answers(frame)
+def deaths(frame: pl.DataFrame, ticking: int = 1) -> Said:
+    at = answers(frame, ticking)
     return filled({t: at.get(t - 1, Counter()) - at[t] for t in at})
 
 
-def changes(frame: pl.DataFrame) -> Said:
+def changes(frame: pl.DataFrame, ticking: int = 1) -> Said:
     log: Said = {}
-    for sign, bags in (("-", deaths(frame)), ("+", births(frame))):
+    for sign, bags in (("-", deaths(frame, ticking)), ("+", births(frame, ticking))):
         for t, bag in bags.items():
             log.setdefault(t, Counter()).update({(sign, *row): count for row, count in bag.items()})
     return log
 
 
-def at_ticks(frame: pl.DataFrame, slide: int) -> Said:
-    at = answers(frame)
+def at_ticks(frame: pl.DataFrame, slide: int, ticking: int = 1) -> Said:
+    at = answers(frame, ticking)
     return filled({t: bag for t, bag in at.items() if t % slide == 0})
 
 
-def at_changes(frame: pl.DataFrame) -> Said:
-    at = answers(frame)
+def at_changes(frame: pl.DataFrame, ticking: int = 1) -> Said:
+    at = answers(frame, ticking)
     return filled({t: bag for t, bag in at.items() if bag != at.get(t - 1, Counter())})
 
 
-def births_by_tick(frame: pl.DataFrame, slide: int) -> Said:
+def births_by_tick(frame: pl.DataFrame, slide: int, ticking: int = 1) -> Said:
     found: Said = {}
-    for t, bag in births(frame).items():
+    for t, bag in births(frame, ticking).items():
         found.setdefault(tick_at_or_after(t, slide), Counter()).update(bag)
     return {t: bag for t, bag in found.items() if t <= END}
 
 
-def lived_by_tick(frame: pl.DataFrame, slide: int) -> Said:
+def lived_by_tick(frame: pl.DataFrame, slide: int, ticking: int = 1) -> Said:
     """Alive at the first instant after the tick before, or born from then on."""
-    at, born, start = answers(frame), births(frame), start_of([frame])
+    at, born, opens = answers(frame, ticking), births(frame, ticking), opening(frame, ticking)
     found: Said = {}
     for t in at:
-        if t % slide == 0 and start is not None and t >= start:
+        if t % slide == 0 and t >= opens:
             first = t - slide + 1
             bag = Counter(at.get(first, Counter()))
             for later in range(first + 1, t + 1):
@@ -149,6 +155,19 @@ KINDS: dict[str, tuple[Emit, Callable[[pl.DataFrame], Said]]] = {
     "ISTREAM RESTORE 5": (Istream(PAYLOAD, restore_slide=5), lambda f: births_by_tick(f, 5)),
     "RSTREAM RESTORE 5": (Rstream(PAYLOAD, slide=5, restoring=True), lambda f: lived_by_tick(f, 5)),
     "RSTREAM RESTORE 1": (Rstream(PAYLOAD, slide=1, restoring=True), lambda f: at_ticks(f, 1)),
+    "ISTREAM from a tick on": (Istream(PAYLOAD, ticking=7), lambda f: births(f, 7)),
+    "DSTREAM from a tick on": (Dstream(PAYLOAD, ticking=7), lambda f: deaths(f, 7)),
+    "change log from a tick on": (ChangeLog(PAYLOAD, ticking=7), lambda f: changes(f, 7)),
+    "RSTREAM from a tick on": (Rstream(PAYLOAD, ticking=7), lambda f: at_changes(f, 7)),
+    "RSTREAM SLIDE 5 from a tick on": (Rstream(PAYLOAD, slide=5, ticking=7), lambda f: at_ticks(f, 5, 7)),
+    "ISTREAM RESTORE 5 from a tick on": (
+        Istream(PAYLOAD, restore_slide=5, ticking=7),
+        lambda f: births_by_tick(f, 5, 7),
+    ),
+    "RSTREAM RESTORE 5 from a tick on": (
+        Rstream(PAYLOAD, slide=5, restoring=True, ticking=7),
+        lambda f: lived_by_tick(f, 5, 7),
+    ),
 }
 VALUES = st.one_of(st.none(), st.integers(0, 2))
 EDGE = st.one_of(lifetimes(VALUES, endings=True), lifetimes(VALUES, endings=False)).map(

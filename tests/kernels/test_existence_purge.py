@@ -157,6 +157,13 @@ def test_right_rows_are_forgotten_by_age_only_with_a_residual() -> None:
         SemiJoin(LEFT, RIGHT, KEYS, right_endings=False, side_purge=side_purge)
 
 
+def test_right_rows_that_may_end_early_are_not_forgotten() -> None:
+    side_purge = SidePurge(Purge((), (), (), 0), retain=(None, 2))
+    near = pl.col("rx") > pl.col("x")
+    with pytest.raises(ValueError, match="may end early"):
+        SemiJoin(LEFT, RIGHT, KEYS, near, right_endings=True, side_purge=side_purge)
+
+
 def test_the_newest_closed_values_that_nothing_needs_are_kept_for_a_while() -> None:
     purge = Purge(
         (ClosingInput(0, {"k": pl.Int64()}, below=False),), (), (PunctuationPurge(((1, "k", "k"),), ()),), 2

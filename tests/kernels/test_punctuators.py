@@ -41,13 +41,14 @@ def test_an_order_closes_what_is_less_than_a_value_that_enough_rows_have_followe
 ) -> None:
     kernel = OrderPunctuator("a", pl.Int64(), within)
     state = kernel.initial()
+    assert not state.chunks()
     places = sorted({0, len(values), *(cut for cut in cuts if cut <= len(values))})
     for before, after in pairwise(places):
         state = kernel.restore(state.chunks())
         clock = Clock(before - 1, after - 1, 0)
         state, said = kernel.advance(state, [batch(values[before:after], before)], clock)
         followed = [value for value in values[: max(0, after - within)] if value is not None]
-        assert said.frame["a"].to_list() == ([max(followed)] if followed else [])
+        assert said.frame.select("a", BORN).rows() == ([(max(followed), after - 1)] if followed else [])
         assert state.rows <= within + 1
 
 
@@ -62,6 +63,7 @@ def test_a_row_is_aged_when_so_many_have_come_after_its_instant(
 ) -> None:
     kernel = AgePunctuator("aged", within)
     state = kernel.initial()
+    assert not state.chunks()
     places = sorted({0, count, *(cut for cut in cuts if cut <= count)})
     for before, after in pairwise(places):
         state = kernel.restore(state.chunks())
@@ -71,7 +73,16 @@ def test_a_row_is_aged_when_so_many_have_come_after_its_instant(
         for other in range(after):
             followed = sum(row > other for row in range(after))
             assert (other < instant) == (followed >= within)
+        said.check(clock)
         assert state.rows <= within
+
+
+def test_a_step_without_rows_says_nothing_of_age() -> None:
+    kernel = AgePunctuator("aged", 2)
+    state, said = kernel.advance(kernel.initial(), [batch([None, None], 0)], Clock(-1, 1, 0))
+    assert said.frame.select("aged", BORN).rows() == [(0, 1)]
+    state, said = kernel.advance(state, [batch([], 0)], Clock(1, 9, 0))
+    assert said.height == 0
 
 
 @given(

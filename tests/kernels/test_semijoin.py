@@ -35,6 +35,12 @@ def test_without_endings_a_row_is_announced_until_its_match_dies_and_then_handed
     assert said(sure(), left, right, [2, 4, 5, 7]) == [(("a",), 3, 6, 1), (("a",), 6, 9, 1)]
 
 
+def test_a_row_that_comes_between_two_matches_is_handed_on_at_the_death_of_the_first() -> None:
+    left: list[Row] = [(("a",), 3, 12, 1)]
+    right: list[Row] = [(("a",), 1, 6, 1), (("a",), 2, 9, 1)]
+    assert said(sure(), left, right, [1, 2, 4]) == [(("a",), 3, 6, 1), (("a",), 6, 9, 1)]
+
+
 def test_with_endings_a_row_is_announced_until_its_own_death_and_ended_with_its_last_match() -> None:
     left: list[Row] = [(("a",), 1, 12, 1)]
     right: list[Row] = [(("a",), 3, NEVER, 1), (("a",), 5, NEVER, -1)]

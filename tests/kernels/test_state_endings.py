@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.kernels import keys
-from headgate.kernels.state import ending_matches, sorted_runs
+from headgate.kernels.state import ending_matches, lifetime_runs, sorted_runs
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.store import ENDS, Layout, Probes
 from headgate.model.batch import BORN, DIES
@@ -118,6 +118,18 @@ def test_endings_among_many_copies_look_at_few_of_them(monkeypatch: pytest.Monke
     assert compared == 20 * 50
 
 
+def test_a_row_is_found_where_one_that_shares_its_hash_was_taken_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (sorted_runs, ending_matches):
+        monkeypatch.setattr(module, "key_hash", lambda rows, columns: np.zeros(rows.height, dtype=np.uint64))
+    store = EMPTY.insert(frame([(1, 0.5, 0, NEVER), (2, 0.5, 0, NEVER)]), Clock(BEGINNING, 0, 0))
+    store = store.end(frame([(2, 0.5, 1, NEVER)]), Clock(0, 1, 0)).store
+    taken = store.end(frame([(1, 0.5, 2, NEVER)]), Clock(1, 2, 0))
+    assert taken.rest.is_empty()
+    assert taken.rows.to_dicts() == [{"k": 1, "v": 0.5, BORN: 0, DIES: NEVER, ENDS: 2}]
+
+
 VALUES = st.sampled_from([(1, 0.0), (1, 1.0), (2, 0.0), (2, None), (3, float("nan"))])
 
 
@@ -135,6 +147,8 @@ def test_what_is_left_is_what_was_not_taken(
     expected: list[tuple[int, float | None, int]] = []
     store = EMPTY
     with pytest.MonkeyPatch.context() as patch:
+        # What has been taken stays where it is for a while, as in runs that are larger than these.
+        patch.setattr(lifetime_runs, "_SMALL", 0)
         patch.setattr(sorted_runs, "key_hash", crowded)
         patch.setattr(ending_matches, "key_hash", crowded)
         for step, (births, data) in enumerate(steps, start=1):

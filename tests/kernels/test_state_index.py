@@ -123,6 +123,8 @@ def test_a_removed_position_takes_a_bit_and_four_bytes() -> None:
         ([160, 40, 40, 10, 10, 10, 10], 4),
         ([160, 10, 10, 100], 3),
         ([10, 10, 10, 10_000], 4),
+        ([60, 13, 13, 13, 13], 4),
+        ([15, 5, 5, 5, 5], 5),
     ],
 )
 def test_four_of_a_size_become_one_and_smaller_ones_join_it(sizes: list[int], count: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.kernels.state import lifetime_run
 from headgate.kernels.state.calendar import Calendar
 from headgate.kernels.state.endings import Endings
 from headgate.kernels.state.lifetime_runs import LifetimeRuns
@@ -67,6 +68,14 @@ def test_finds_equal_keys_with_overlapping_lifetimes(store: Store) -> None:
     assert partners(store, 1, 25, 40) == [(1, "c", 5, 30), (1, "d", 15, 40)]
     assert partners(store, 1, 11, 15) == [(1, "a", 0, 25), (1, "c", 5, 30)]
     assert partners(store, 3, 0, 99) == []
+
+
+def test_partners_come_in_pieces_of_about_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifetime_run, "_GATHERED", 3)
+    batches: list[list[Row]] = [[(1, f"{n}", n, 90) for n in range(10 * b, 10 * b + 3 - b)] for b in range(3)]
+    probes = Probes(pl.DataFrame({"x": [1]}), ("x",), np.array([0]), np.array([90]))
+    pieces = [match.right["v"].to_list() for match in stored(LifetimeRuns(LAYOUT), batches).probe(0, probes)]
+    assert pieces == [["0", "1", "2"], ["10", "11", "20"]]
 
 
 def test_one_copy_of_the_rows_serves_every_key(store: Store) -> None:

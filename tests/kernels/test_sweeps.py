@@ -34,7 +34,7 @@ COUNT_K = AggregateCall(Function.COUNT, "k", "ks", distinct=True)
 COUNT_X = AggregateCall(Function.COUNT, "x", "xs", distinct=True)
 
 
-def batch(schema: Mapping[str, pl.DataType], values: Sequence[Sequence[int]], at: int) -> Batch:
+def batch(schema: Mapping[str, pl.DataType], values: Sequence[Sequence[int | None]], at: int) -> Batch:
     rows = [(*value, at, NEVER, 1) for value in values]
     return Batch(pl.DataFrame(rows, schema={**schema, **LIFETIME_SCHEMA}, orient="row"))
 
@@ -76,6 +76,19 @@ def test_values_that_one_closing_closes_are_forgotten_as_rows_come(kernel: Kerne
         keys = range(100 * step, 100 * step + 100)
         state = advanced(kernel, state, step, keys, [keys[-1]])
     assert state.rows <= 1_000
+
+
+@pytest.mark.parametrize("value", [None, 7])
+@pytest.mark.parametrize("function", [Function.MEDIAN, Function.MAX, Function.SUM])
+def test_nothing_is_left_of_groups_that_are_closed(function: Function, value: int | None) -> None:
+    call = AggregateCall(function, "x", "y")
+    kernel = ClosingAggregate(Aggregate(ROW, ("k",), (call,), endings=False), ("k",), (False,))
+    keys = range(200)
+    closings = batch(KEY, [(key,) for key in keys], 1)
+    inputs = [batch(ROW, [(key, value) for key in keys], 1), closings]
+    state, said = kernel.advance(kernel.initial(), inputs, Clock(0, 1, 1))
+    assert said.height == 200
+    assert state.rows == 0
 
 
 def test_one_argument_whose_values_are_closed_one_by_one_does_not_delay_the_other() -> None:

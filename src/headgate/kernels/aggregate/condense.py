@@ -35,13 +35,9 @@ def is_mergeable(aggregate: Aggregate) -> bool:
     return all(
         call.function.traits.mergeable
         and not call.of_distinct
-        and not (call.function.is_extreme and (aggregate.endings or _is_nested(aggregate, call.argument)))
+        and not (call.function.is_extreme and aggregate.endings)
         for call in aggregate.calls
     )
-
-
-def _is_nested(aggregate: Aggregate, argument: str | None) -> bool:
-    return argument is not None and aggregate.schema[argument].is_nested()
 
 
 def _part(name: str) -> str:

@@ -91,7 +91,10 @@ class BucketInput:
 
 @dataclass(frozen=True, eq=False)
 class BucketJoin:
-    """The join of `inputs` on `equalities` and a `residual`; `summing` says one row with `_count` for many."""
+    """The join of `inputs` on `equalities` and a `residual`; `summing` says one row with `_count` for many.
+
+    Where columns of one input have to be equal, its condition says so: the rows of a bucket are not told apart here.
+    """
 
     inputs: tuple[BucketInput, ...]
     equalities: tuple[EqualityClass, ...]
@@ -156,8 +159,6 @@ class BucketJoin:
         missing = [number for number in range(len(self.inputs)) if _births(number) not in found.columns]
         if missing:
             return pl.DataFrame(schema={COUNT: pl.Int64(), **self.output_schema, BORN: pl.Int64()})
-        for left, right in (pair for pairs in self._plan.alike for pair in pairs):
-            found = found.filter(pl.col(left) == pl.col(right))
         if self.residual is not None:
             found = found.filter(self.residual)
         return self._weighed(found)

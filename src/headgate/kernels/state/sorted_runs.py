@@ -153,7 +153,7 @@ class SortedRuns(Generic[R]):
 
     def _tiered(self, runs: tuple[R, ...], now: int, dead: int) -> tuple[R, ...]:
         """The same rows, of which the newest run has just come, in few runs; but for those dead at `dead`."""
-        count = newest_to_merge([run.height for run in runs]) if runs else 1
+        count = newest_to_merge([run.height for run in runs])
         return (*runs[:-count], *self._merged(runs[-count:], now, dead)) if count > 1 else runs
 
     def _tidied(self, runs: tuple[R, ...], now: int, small: int = 0) -> tuple[R, ...]:
