@@ -117,7 +117,7 @@ OF_TIME: dict[str, tuple[Fraction | int, Fraction | int] | None] = {
     "CAST(unix_timestamp(ts) AS DOUBLE)": (-1004095, 1004095),
     "CAST(unix_timestamp(ts) AS DECIMAL(20, 6))": (-2 * SECOND + 1, 2 * SECOND - 1),
     "CAST(unix_timestamp(ts) / 7 AS DECIMAL(20, 6))": (-8008191, 8008191),
-    "CAST(unix_timestamp(ts) AS INT)": (-SECOND + 1, SECOND - 1),
+    "CAST(unix_timestamp(ts) AS BIGINT)": (-SECOND + 1, SECOND - 1),
     "unix_timestamp(ts) / 7 * 7": (-1012287, 1012287),
     "unix_timestamp(ts) * 0.5": (-4004095, 4004095),
     "0.25 * unix_timestamp(ts)": (-6004095, 6004095),
@@ -582,6 +582,8 @@ FLAT = (
     "SELECT v FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.ts = a.ts)",
     "SELECT ISTREAM(v) FROM a WHERE EXISTS (SELECT * FROM b WHERE b.ts = a.until)",
     "SELECT ts FROM a INTERSECT SELECT ts FROM b",
+    "SELECT ts FROM b INTERSECT SELECT due FROM a WHERE due BETWEEN ts AND ts + INTERVAL 9 SECONDS",
+    "SELECT ts FROM b EXCEPT SELECT due FROM a WHERE due BETWEEN ts AND ts + INTERVAL 9 SECONDS",
     "SELECT v FROM a [RANGE 9 SECONDS] WHERE EXISTS (SELECT * FROM b WHERE b.k = a.k AND b.ts > a.ts)",
     "SELECT ISTREAM(x.n, c.x) FROM (SELECT DISTINCT ts, k AS n FROM a) x, c "
     "WHERE c.ts BETWEEN x.ts AND x.ts + INTERVAL 7 SECONDS",
