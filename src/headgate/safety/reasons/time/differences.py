@@ -49,9 +49,9 @@ def close(bounds: Iterable[Bound]) -> Differences:
         known[later] = min(most, known.get(later, most))
     for middle, onward in reach.items():
         for ways in reach.values():
-            first = ways.get(middle)
-            for end, length in onward.items() if first is not None else ():
-                ways[end] = min(first + length, ways.get(end, first + length))
+            if (first := ways.get(middle)) is not None:
+                for end, length in onward.items():
+                    ways[end] = min(first + length, ways.get(end, first + length))
     return Differences(
         {(end, start): most for start, ways in reach.items() for end, most in ways.items() if end != start}
     )
