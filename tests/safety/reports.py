@@ -17,7 +17,10 @@ from typing import Any
 import yaml
 
 from headgate.explain.check_report import CheckReport
+from headgate.safety.reasons.group_closing import GroupClosing
 from headgate.safety.reasons.join_graph import join_graphs
+from headgate.safety.reasons.purge_analysis import Closing, JoinPurge
+from headgate.safety.state_plan import StatePlan
 from headgate.safety.witness.find import find_adversaries
 from headgate.session import Query, Session
 
@@ -48,12 +51,62 @@ def _lines(query: Query, advised: bool) -> Iterator[str]:
     whole = advised or query.judged.admitted
     report = query.checked if whole else CheckReport(query.judged, join_graphs(query.plan))
     yield from (line.rstrip() for line in report.to_text().plain.splitlines())
+    yield from _told(query.optimized.judgement.state_plan)
     for each in find_adversaries(query.plan, ROWS) if not query.judged.admitted else ():
         yield f"claimed: {each.reason}; {each.bits(ROWS)} bits for {ROWS} rows"
         shown = [("rows", [(each.stream, row) for row in each.rows]), ("setting", each.setting)]
         for title, rows in (*shown, *(("probe", probe) for probe in each.probes)):
             said = [f"{stream}({', '.join(f'{k}={v}' for k, v in row.items())})" for stream, row in rows]
             yield f"  {title}: {' '.join(said)}".rstrip()
+
+
+def _told(plan: StatePlan) -> Iterator[str]:
+    """What operators are told and the sentences leave out: numbers that they round, and the steps of purges."""
+    for kept in plan.retained.values():
+        yield from (f"kept: input {number} for {each.length:,} µs" for number, each in kept.items())
+    for clock in plan.clocks.values():
+        unit = f"{clock.unit.kind.value} of {clock.unit.scale} µs"
+        yield f"by time: {clock.key}, {unit}, {clock.lag:,} µs later, {clock.wait:,} µs after a first row"
+    for purge in (*plan.joins.values(), *(each.purge for each in plan.existence.values())):
+        yield from _purged(purge)
+    closed = [*plan.groups.values(), *(closing for _, closing in plan.settled.values())]
+    for group in (*closed, *(closing for each in plan.counted.values() for closing in each.values())):
+        yield from _closed(group)
+    for method in plan.values.values():
+        sizes = [f"{method.size(number):,}" for number in range(len(method.synopses))]
+        yield f"rows: {method.form}, {' and '.join(sizes)}"
+        extremes = [f"{'greatest' if e.greatest else 'least'} {e.attribute}" for e in method.extremes]
+        summed = [f"{each.scalar.show()} of input {each.member}" for each in method.summed]
+        if extremes or summed:
+            yield f"  with {', '.join((*extremes, *summed))}"
+    if plan.checks:
+        yield f"checks: {', '.join(sorted(plan.checks))}"
+
+
+def _purged(purge: JoinPurge) -> Iterator[str]:
+    for chain in purge.chains.values():
+        yield f"chain: rows of input {chain.member}{'' if chain.closes_all else ', up to a window'}"
+        for step in chain.steps:
+            at = ", ".join(f"{name} of input {member}" for member, name in step.values)
+            aged = "" if step.aged is None else f", by age as {_brought(purge.closings[step.aged])}"
+            yield f"  {_brought(purge.closings[step.closing])} at {at}{aged}"
+    for rule in purge.punctuation_purges:
+        partners = [f"{column} = {name} of input {member}" for member, name, column in rule.partners]
+        by = [f"{_brought(purge.closings[number])} at {places}" for number, places in rule.by]
+        said = ", ".join((*partners, *by, *(() if rule.lifespan is None else (f"{rule.lifespan:,} others",))))
+        yield f"forgotten: {_brought(purge.closings[rule.closing])} by {said or 'nothing'}"
+
+
+def _closed(closing: GroupClosing) -> Iterator[str]:
+    yield f"closed: {', '.join(closing.keys)}"
+    yield from (f"  {_brought(each)}" for each in closing.closings)
+    yield from (f"  only {each.when.show()}" for each in closing.filled if each.when is not None)
+
+
+def _brought(closing: Closing) -> str:
+    slide = "" if closing.slide is None else f", each {closing.slide:,} µs"
+    columns = ", ".join(f"{a}: {b}" for a, b in zip(closing.columns, closing.sources, strict=False))
+    return f"{columns or 'ages'} of input {closing.member} ({closing.promise.kind.value}{slide})"
 
 
 def recorded() -> list[Recorded]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle.choices import Choices
@@ -17,6 +18,7 @@ from tests.oracle.generate_expressions import Typed, few_valued, predicate, scal
 from tests.oracle.oracle import Oracle
 
 from headgate.safety.reasons.column_values import column_values
+from headgate.safety.reasons.constants import constant
 from headgate.safety.reasons.finite_values import Values
 from headgate.safety.reasons.known_values import ColumnValues
 from headgate.session import Session
@@ -28,6 +30,65 @@ CREATE STREAM s ({", ".join(f"{name} {kind}" for name, kind in (COLUMNS | MORE).
 CREATE TABLE t (k BIGINT, j BIGINT, c STRING);
 CREATE TABLE u (k BIGINT) USING json OPTIONS (path 'u', changeTime 'at', changeOp 'op');
 """
+
+
+CONSTANTS = {
+    "(3)": 3,
+    "((-3))": -3,
+    "- -3": 3,
+    "-2.5": Decimal("-2.5"),
+    "7.0": 7,
+    "7.50": Decimal("7.50"),
+    "1e3": Decimal(1000),
+    "1e-3": Decimal("0.001"),
+    "TRUE": True,
+    "FALSE": False,
+    "-TRUE": None,
+    "'7'": "7",
+    "-'x'": None,
+    "k": None,
+    "-k": None,
+    "NULL": None,
+    "1 + 1": None,
+    "CAST(3 AS BIGINT)": 3,
+    "CAST(3.0 AS INT)": 3,
+    "CAST(2.5 AS INT)": None,
+    "CAST(TRUE AS INT)": None,
+    "CAST('5' AS INT)": None,
+    "CAST('5' AS DECIMAL(3, 1))": None,
+    "CAST(3 AS BOOLEAN)": None,
+    "CAST(3 AS STRING)": None,
+    "CAST(TRUE AS STRING)": None,
+    "CAST('x' AS STRING)": "x",
+    "CAST('x' AS TIMESTAMP)": None,
+    "CAST('2026-01-01' AS DATE)": date(2026, 1, 1),
+    "CAST('x' AS DATE)": None,
+    "CAST(3 AS DATE)": None,
+    "CAST(k AS INT)": None,
+    "CAST(0.1 AS DOUBLE)": Decimal("0.1000000000000000055511151231257827021181583404541015625"),
+    "CAST(0.1 AS FLOAT)": Decimal("0.100000001490116119384765625"),
+    "CAST(16777217 AS FLOAT)": Decimal(16777216),
+    "CAST(16777217 AS DOUBLE)": Decimal(16777217),
+    "CAST(1e300 AS FLOAT)": None,
+    "CAST(1e999 AS DOUBLE)": None,
+    "CAST(1.25 AS DECIMAL(3, 1))": None,
+    "CAST(1.25 AS DECIMAL(3, 2))": Decimal("1.25"),
+    "CAST(1.5 AS DECIMAL(3, 2))": Decimal("1.5"),
+    "CAST(12.5 AS DECIMAL(3, 2))": None,
+    "CAST(0.5 AS DECIMAL(1, 1))": Decimal("0.5"),
+    "CAST(0 AS DECIMAL(1, 1))": 0,
+    "CAST(1 AS DECIMAL(1, 1))": None,
+    "CAST(1 AS DECIMAL(1, 0))": 1,
+    "CAST(-10 AS DECIMAL(2, 1))": None,
+    "CAST(100 AS DECIMAL(3, 0))": 100,
+    "CAST(100 AS DECIMAL)": 100,
+}
+
+
+@pytest.mark.parametrize(("text", "value"), CONSTANTS.items(), ids=CONSTANTS)
+def test_a_constant_is_read_off_where_it_is_exact(text: str, value: Any) -> None:
+    found = constant(sqlglot.parse_one(text, dialect="spark"))
+    assert (type(found), found) == (type(value), value)
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,6 @@ class _Lowering:
                 members = [self._aligned(member, node, self.lower(member)) for member in node.members]
                 return self._add("union", uniting.Union(schema_of(node), len(members)), *members)
             case Emit():
-                if node.kind == "WSTREAM":
-                    raise AssertionError("a nested WSTREAM has become a window")
                 return self._add(node.kind.lower(), emit_kernel(node), self.relation(node.input))
         raise TypeError(f"nothing lowers {type(node).__name__}")
 

@@ -272,8 +272,7 @@ def _closed_values(inputs: Sequence[Node], purge: JoinPurge) -> Iterator[StateVe
     for rule in purge.punctuation_purges:
         closing = purge.closings[rule.closing]
         name = stream_of(inputs[closing.member])
-        cause = Cause.CONSTRAINT if closing.below else closing.promise.cause
-        yield StateVerdict("punctuations", name, cause, rule.reason, rule.assumes)
+        yield StateVerdict("punctuations", name, closing.promise.cause, rule.reason, rule.assumes)
 
 
 def shape_of(plan: Emit) -> str:

@@ -57,7 +57,8 @@ def close_existence(node: SemiJoin | Negation, edges: Edges) -> ExistencePurge:
             filled += open_
             if open_:
                 reason += "; a row with NULL there is late"
-        if number == 0 and edges[node.right].pattern != Pattern.MON:
+        if edges[node.right].pattern != Pattern.MON:
+            # So it is a left row: a right one leaves with its window.
             reason += " and has no match left in its window"
         chains[number] = replace(chain, reason=reason)
     purge = replace(found, chains=chains, stuck=stuck)

@@ -28,6 +28,7 @@ from headgate.plan.nodes import TableScan
 from headgate.plan.sqltypes import from_sql
 from headgate.safety.reasons.constants import constant
 from headgate.safety.reasons.finite_values import ONLY_NULL, Values, together, values_of
+from headgate.safety.reasons.opposites import opposite
 from headgate.safety.reasons.widening import beneath_widening
 
 _ORDER: Mapping[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -142,7 +143,8 @@ def _negated(found: ColumnValues, node: exp.Expr) -> ColumnValues:
             return _add(found, node.this)
         case exp.Or():
             return _negated(_negated(found, node.this), node.expression)
-    return found
+    turned = opposite(node)
+    return found if turned is None else _add(found, turned)
 
 
 def _listed(found: ColumnValues, node: exp.In) -> ColumnValues:

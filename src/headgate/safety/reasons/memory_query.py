@@ -28,6 +28,7 @@ from headgate.safety.block import Block
 from headgate.safety.reasons.constants import constant
 from headgate.safety.reasons.finite_values import Values, by_type
 from headgate.safety.reasons.known_values import ColumnValues
+from headgate.safety.reasons.opposites import opposite
 from headgate.safety.reasons.widening import beneath_widening
 from headgate.safety.theory.memory.domain import Domain, ranks
 from headgate.safety.theory.memory.query import (
@@ -201,8 +202,8 @@ class _Translation:
                 return self._understood(node.this)
             case exp.Column():
                 return self._note(node, "=", True)
-            case exp.Not() if isinstance(node.this, exp.Column):
-                return self._note(node.this, "=", False)
+            case exp.Not():
+                return self._negated(node.this)
             case exp.In():
                 return self._listed(node)
         op = _OPERATORS.get(type(node))
@@ -219,6 +220,21 @@ class _Translation:
             return False
         self.found.append((first, op, second))
         return True
+
+    def _negated(self, node: exp.Expr) -> bool:
+        """Notes what a condition says where it is false."""
+        match node:
+            case exp.Paren():
+                return self._negated(node.this)
+            case exp.Not():
+                return self._understood(node.this)
+            case exp.Column():
+                return self._note(node, "=", False)
+            case exp.Or():
+                parts = [self._negated(part) for part in node.flatten()]
+                return all(parts)
+        turned = opposite(node)
+        return turned is not None and self._understood(turned)
 
     def _note(self, node: exp.Expr, op: Operator, value: Hashable) -> bool:
         """A comparison with a constant; one with a fraction is moved to the next whole number."""

@@ -24,8 +24,8 @@ class Differences:
     most: Mapping[tuple[Name, Name], int]
 
     def bound(self, later: Name, earlier: Name) -> int | None:
-        """The most that one instant can be after another; None if there is no limit."""
-        return 0 if later == earlier else self.most.get((later, earlier))
+        """The most that one instant can be after another one; None if there is no limit."""
+        return self.most.get((later, earlier))
 
     @property
     def bounds(self) -> Iterator[Bound]:
@@ -46,15 +46,12 @@ def close(bounds: Iterable[Bound]) -> Differences:
     reach: dict[Name, dict[Name, int]] = {}
     for later, earlier, most in bounds:
         known = reach.setdefault(earlier, {})
-        reach.setdefault(later, {})
-        if later != earlier and most < known.get(later, most + 1):
-            known[later] = most
+        known[later] = min(most, known.get(later, most))
     for middle, onward in reach.items():
-        for start, ways in reach.items():
-            first = ways.get(middle)
-            if first is None or start == middle:
-                continue
-            for end, length in onward.items():
-                if end != start and first + length < ways.get(end, first + length + 1):
-                    ways[end] = first + length
-    return Differences({(end, start): most for start, ways in reach.items() for end, most in ways.items()})
+        for ways in reach.values():
+            if (first := ways.get(middle)) is not None:
+                for end, length in onward.items():
+                    ways[end] = min(first + length, ways.get(end, first + length))
+    return Differences(
+        {(end, start): most for start, ways in reach.items() for end, most in ways.items() if end != start}
+    )

@@ -104,7 +104,7 @@ class EventTimes:
         if isinstance(node, Join):
             pairs = [pair for group in node.equalities for pair in pairwise(group)]
         else:
-            # Two NULLs may be equal here, and are no instants.
+            # Two NULLs may be equal here, and are no instants; what equals a value is one.
             pairs = [pair for pair in node.keys if not node.null_equal or self._filled(node, *pair)]
         for a, b in pairs:
             if units(a) is not None and units(a) == units(b):
@@ -115,7 +115,7 @@ class EventTimes:
         return close(bounds), frozenset().union(*(self.of(each).checks for each in node.inputs))
 
     def _filled(self, node: SemiJoin | Negation, left: str, right: str) -> bool:
-        return left in self.of(node.left).filled and right in self.of(node.right).filled
+        return left in self.of(node.left).filled or right in self.of(node.right).filled
 
     def _units(self, inputs: Sequence[Node]) -> _UnitsOf:
         return _UnitsOf(
