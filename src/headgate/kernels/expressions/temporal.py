@@ -131,9 +131,8 @@ def _(node: exp.StrToTime, scope: Scope) -> Typed:
 @compile_node.register
 def _(node: exp.StrToUnix, scope: Scope) -> Typed:
     value = compile_node(node.this, scope)
-    form = node.args.get("format")
-    parsed = value.dtype == pl.String and form is not None
-    when = _parsed(value, form, node.this) if parsed else _timestamp(value, node.this)
+    is_text = value.dtype == pl.String
+    when = _parsed(value, node.args["format"], node.this) if is_text else _timestamp(value, node.this)
     # Unlike unix_seconds, it cuts the fraction off: half a second before 1970 is 0.
     return when.map(lambda a: a.cast(pl.Int64).abs() // SECOND * a.cast(pl.Int64).sign())
 
@@ -209,20 +208,17 @@ def _(node: exp.TimestampDiff, scope: Scope) -> Typed:
     unit = calendar.unit_name(node.args["unit"])
     later, earlier = (_timestamp(compile_node(n, scope), n).once() for n in (node.this, node.expression))
     if (months := calendar.months_of(unit)) is not None:
-        return combine(lambda a, b: _quotient(calendar.months_between(b, a), months), later, earlier)
+        return combine(
+            lambda a, b: calendar.toward_zero(calendar.months_between(b, a), months), later, earlier
+        )
     size = UNITS.get(unit)
     if size is None:
         raise UnsupportedError(f"TIMESTAMPDIFF does not count {node.args['unit'].name}")
 
     def whole(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return _quotient(a.cast(pl.Int64) - b.cast(pl.Int64), size)
+        return calendar.toward_zero(a.cast(pl.Int64) - b.cast(pl.Int64), size)
 
     return combine(whole, later, earlier)
-
-
-def _quotient(number: pl.Expr, by: int) -> pl.Expr:
-    """Whole numbers divided, rounded toward zero."""
-    return number.sign() * (number.abs() // by)
 
 
 @compile_node.register
