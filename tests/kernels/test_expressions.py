@@ -361,6 +361,7 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
     ],
     "text": [
         ("concat('a', s)", S, "ahéllo wörld"),
+        ("concat(s)", S, "héllo wörld"),
         ("'a' || e", S, None),
         ("concat_ws('-', 'a', e, 'b')", S, "a-b"),
         ("upper(s)", S, "HÉLLO WÖRLD"),
@@ -406,6 +407,7 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("repeat(e, 3)", S, None),
         ("reverse(s)", S, "dlröw olléh"),
         ("regexp_replace('a1b2', '([0-9])', '<$1>')", S, "a<1>b<2>"),
+        ("regexp_replace('a1b2', '([0-9])', '$1x')", S, "a1xb2x"),
         ("regexp_extract('foo123bar', '([a-z]+)([0-9]+)', 2)", S, "123"),
         ("regexp_extract('foo', '([0-9]+)', 1)", S, ""),
         ("s LIKE 'h_llo%'", B, True),
@@ -561,6 +563,7 @@ def test_every_function_that_is_announced_runs(call: str) -> None:
         ("lpad(s, 2000000000)", S, "would make more than 1,000,000 characters"),
         ("rpad(s, 2000000000, 'ü')", S, "would make more than 1,000,000 characters"),
         ("replace(repeat('a', 1001), 'a', repeat('b', 1001))", S, "would make more than 1,000,000"),
+        ("replace(repeat('a', 500001), 'a', 'bbb')", S, "would make more than 1,000,000 characters"),
         ("regexp_replace(repeat('a', 500001), 'a', 'bb')", S, "would make more than 1,000,000 characters"),
     ],
 )

@@ -46,7 +46,7 @@ def pointed(whole: pl.Expr, scale: int) -> pl.Expr:
     return decimal * _last_digit(scale) if scale else decimal
 
 
-def nearest(whole: pl.Expr, power: int, *, even: bool = False) -> pl.Expr:
+def nearest(whole: pl.Expr, power: int, *, even: bool) -> pl.Expr:
     """How many times a power is in whole numbers, rounded: halves away from zero, or to even."""
     size = whole.cast(pl.Int128).abs()
     unit = pl.lit(power, dtype=pl.Int128)
