@@ -281,6 +281,10 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("TRY_CAST('x' AS INT)", N, None),
         ("TRY_CAST(p AS DECIMAL(1, 1))", DEC(1, 1), None),
         ("TRY_CAST('2024-02-30' AS DATE)", types.DATE, None),
+        ("TRY_CAST('0000-01-01' AS DATE)", types.DATE, None),
+        ("TRY_CAST('0000-01-01 10:00:00' AS TIMESTAMP)", types.TIMESTAMP, None),
+        ("CAST('0001-01-01' AS DATE)", types.DATE, dt.date(1, 1, 1)),
+        ("make_date(9999, 12, 31)", types.DATE, dt.date(9999, 12, 31)),
         ("TRY_CAST('2024-02-01 24:00:00' AS TIMESTAMP)", types.TIMESTAMP, None),
         ("TRY_CAST(3000000000 AS INT)", N, None),
         ("TRY_CAST(253402300800 AS TIMESTAMP)", types.TIMESTAMP, None),
@@ -393,6 +397,10 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("split('a,b', ',', 0)", pa.list_(S), ["a", "b"]),
         ("split_part('a,b,c', ',', -1)", S, "c"),
         ("split_part('a,b,c', ',', 4)", S, ""),
+        ("split_part('abc', '', 1)", S, "abc"),
+        ("split_part('abc', '', -1)", S, "abc"),
+        ("split_part('abc', '', 2)", S, ""),
+        ("split_part(e, '', 1)", S, None),
         ("instr(s, 'w')", N, 7),
         ("instr(s, 'zz')", N, 0),
         ("instr(e, 'z')", N, None),
@@ -543,6 +551,8 @@ def test_every_function_that_is_announced_runs(call: str) -> None:
         ("CAST(c AS DECIMAL(2, 2))", DEC(2, 2), "not a valid DECIMAL(2, 2)"),
         ("to_date('2024', 'yyyy-MM')", types.DATE, "does not have the form"),
         ("make_date(2023, 2, 29)", types.DATE, "not a day of the calendar"),
+        ("make_date(0, 1, 1)", types.DATE, "not a day of the calendar"),
+        ("make_date(-1, 1, 1)", types.DATE, "not a day of the calendar"),
         ("a[3]", N, "does not have"),
         ("element_at(a, 0)", N, "does not have"),
         ("CASE WHEN z = 0 THEN i / z END", X, "divides by zero"),
@@ -676,9 +686,6 @@ def test_what_leaves_the_calendar_is_an_error(text: str) -> None:
         "INTERVAL 1 MONTH",
         "to_date(s, 'yyyy ww')",
         "date_format(ts, 'ddd')",
-        "2 / INTERVAL 1 DAY",
-        "INTERVAL 1 DAY * INTERVAL 1 DAY",
-        "INTERVAL 1 DAY / INTERVAL 1 DAY",
         "'a' LIKE 'a\\\\x'",
         "regexp_extract(s, '(l)', 2)",
         "regexp_extract(s, '(l)', -1)",
@@ -707,6 +714,14 @@ def test_what_cannot_run_is_refused_before_it_runs(text: str) -> None:
 )
 def test_a_written_type_has_parts(name: str, expected: pl.DataType) -> None:
     assert named_type(exp.DataType.build(name, dialect="spark")) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["2 / INTERVAL 1 DAY", "INTERVAL 1 DAY * INTERVAL 1 DAY", "INTERVAL 1 DAY / INTERVAL 1 DAY"]
+)
+def test_an_interval_is_scaled_by_a_number(text: str) -> None:
+    with pytest.raises(UnsupportedError, match="multiply or divide an interval by a number"):
+        value(text, types.INTERVAL)
 
 
 @pytest.mark.parametrize("text", ["h[0]", "i[0]"])

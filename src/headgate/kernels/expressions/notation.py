@@ -102,7 +102,13 @@ def decimal_of(text: pl.Expr, target: pl.Decimal) -> pl.Expr:
 def _date(groups: pl.Expr) -> pl.Expr:
     year, month, day = (groups.struct.field(str(i)) for i in (1, 2, 3))
     padded = [part.fill_null("1").str.zfill(2) for part in (month, day)]
-    return pl.concat_str([year, *padded], separator="-").str.to_date("%Y-%m-%d", strict=False)
+    return day_of_calendar(pl.concat_str([year, *padded], separator="-"))
+
+
+def day_of_calendar(text: pl.Expr) -> pl.Expr:
+    """A date that is written as `2024-01-31`; NULL where there is no such day in the years 1 to 9999."""
+    date = text.str.to_date("%Y-%m-%d", strict=False)
+    return pl.when(date.dt.year().is_between(1, 9999)).then(date)
 
 
 def _instant(text: pl.Expr) -> pl.Expr:

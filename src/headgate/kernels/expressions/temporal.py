@@ -8,7 +8,7 @@ from collections.abc import Callable
 import polars as pl
 from sqlglot import exp
 
-from headgate.kernels.expressions import calendar
+from headgate.kernels.expressions import calendar, notation
 from headgate.kernels.expressions.casts import convert
 from headgate.kernels.expressions.compile import compile_node, constant_text, named
 from headgate.kernels.expressions.dtypes import TIMESTAMP
@@ -253,7 +253,7 @@ def _(node: exp.LastDay, scope: Scope) -> Typed:
 def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
     def assembled(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
         padded = (part.cast(pl.String).str.zfill(width) for part, width in ((year, 4), (month, 2), (day, 2)))
-        return pl.concat_str(*padded, separator="-").str.to_date("%Y-%m-%d", strict=False)
+        return notation.day_of_calendar(pl.concat_str(*padded, separator="-"))
 
     arguments = [argument.once() for argument in arguments]
     date = combine(assembled, *arguments).once()

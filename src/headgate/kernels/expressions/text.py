@@ -280,8 +280,10 @@ def _(node: exp.SplitPart, scope: Scope) -> Typed:
     if index == 0:
         raise UnsupportedError("SPLIT_PART counts parts from 1, or from the end from -1")
     at = index - 1 if index > 0 else index
-    return compile_node(node.this, scope).map(
-        lambda a: pl.when(a.is_not_null()).then(
-            a.str.split(delimiter).list.get(at, null_on_oob=True).fill_null("")
-        )
-    )
+
+    def part(a: pl.Expr) -> pl.Expr:
+        # Between no characters nothing is split.
+        parts = a.str.split(delimiter) if delimiter else pl.concat_list(a)
+        return pl.when(a.is_not_null()).then(parts.list.get(at, null_on_oob=True).fill_null(""))
+
+    return compile_node(node.this, scope).map(part)
