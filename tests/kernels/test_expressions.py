@@ -323,6 +323,10 @@ EXAMPLES: dict[str, list[tuple[str, pa.DataType, Any]]] = {
         ("to_date('2024-02-03')", types.DATE, dt.date(2024, 2, 3)),
         ("to_date('03/02/2024', 'dd/MM/yyyy')", types.DATE, dt.date(2024, 2, 3)),
         ("to_date('2024-02', 'yyyy-MM')", types.DATE, dt.date(2024, 2, 1)),
+        ("to_date('99', 'yy')", types.DATE, dt.date(2099, 1, 1)),
+        ("to_date('70', 'yy')", types.DATE, dt.date(2070, 1, 1)),
+        ("to_date('24-02-29', 'yy-MM-dd')", types.DATE, dt.date(2024, 2, 29)),
+        ("to_date('1999', 'yyyy')", types.DATE, dt.date(1999, 1, 1)),
         ("to_timestamp('2024-02-03 04:05:06')", types.TIMESTAMP, utc(2024, 2, 3, 4, 5, 6)),
         (
             "to_timestamp('2024-02-03 04:05:06.789', 'yyyy-MM-dd HH:mm:ss.SSS')",

@@ -150,7 +150,11 @@ def _full(text: pl.Expr, pattern: str) -> pl.Expr:
     for directives, part, default in _DEFAULTS:
         if not re.search(directives, pattern):
             text, pattern = text + f"|{default}", f"{pattern}|{part}"
-    return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
+    read = text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
+    if "%y" not in pattern:
+        return read
+    # Two digits are a year from 2000 on; Polars takes 69 to 99 for years before.
+    return pl.when(read.dt.year() < 2000).then(read.dt.offset_by("100y")).otherwise(read)
 
 
 _PATTERN = re.compile(r"(%-?[YymdHIMSjpBbaAzZ]|%[369]f(?!%\df)|%%T|[^A-Za-z%'])*")
