@@ -10,12 +10,14 @@ _LARGEST = f"CAST('{_NINES}' AS DECIMAL(38, 10))"
 _MOST = f"CAST('{'9' * 38}' AS DECIMAL(38, 0))"
 _ONES = f"CAST('{'1' * 38}' AS DECIMAL(38, 0))"
 _HALF = f"CAST('-{'4' * 20}.5' AS DECIMAL(30, 1))"
+_SIXES = f"CAST('6{'0' * 37}' AS DECIMAL(38, 0))"
+_MORE_SIXES = f"CAST('-6{'0' * 37}' AS DECIMAL(38, 0))"
 _DOUBLES = ("1e300D", "-1e300D", "9223372036854775807D", "-9223372036854775808D", "-9223372036854777856D")
 
 
 def edges() -> Iterator[str]:
     """Expressions with a value in every row."""
-    for part in (_rounded, _tried, _whole, _times, _texts, _chosen):
+    for part in (_rounded, _cut, _read, _tried, _whole, _times, _apart, _texts, _chosen, _asked):
         yield from part()
 
 
@@ -69,6 +71,15 @@ def failing() -> Iterator[str]:
             f"CAST({_MOST} AS BIGINT)",
             "CAST(-9223372036854775808 AS BIGINT) DIV -1",
         ),
+        *("floor(9223372036854775808D)", "floor(-9223372036854777856D)", "ceil(CAST('-inf' AS DOUBLE))"),
+        *("floor(x * 1e10D)", "floor(1e20D, 1)", "ceil(abs(w), -38)", "floor(-abs(w), -39)"),
+        *("element_at(split(s, ','), -9)", "INTERVAL 1 DAY * -1e300D", f"round({_MOST}, -38)"),
+        *("CAST(p AS DECIMAL(1, 1))", "n / EXTRACT(SECOND FROM r)", "unix_timestamp(o, 'yyyy')"),
+        *("CASE WHEN p THEN 1 ELSE 1 / (y - 5) END", "CASE WHEN 1 / (y - 1) > 0 THEN 1 END"),
+        *(
+            "CASE WHEN y = 1 THEN 0 WHEN 1 / (y - 2) > 0 THEN 1 ELSE 2 END",
+            "coalesce(i, 1 / (i - i), 1 / (y + 7))",
+        ),
     )
 
 
@@ -95,7 +106,117 @@ def _rounded() -> Iterator[str]:
         )
 
 
+def _cut() -> Iterator[str]:
+    """FLOOR and CEIL to digits behind the point, and to tens and hundreds."""
+    for function, value in product(("floor", "ceil"), "yhilgxcnwv"):
+        yield from (f"{function}({value}, {places})" for places in (-20, -2, -1, 0, 1, 3))
+    yield from (
+        "ceil(c, 5)",
+        "floor(v, 17)",
+        "ceil(c, -(1))",
+        "floor(-x / 3, 4)",
+        "ceil(x / 3, 4)",
+    )
+    yield from (
+        "floor(w, -29)",
+        "ceil(abs(w), -29)",
+        "ceil(w, -37)",
+        "floor(abs(w), -39)",
+        "ceil(-abs(w), -39)",
+    )
+    yield from ("CAST(floor(c) AS STRING)", "CAST(ceil(w) AS STRING)", "CAST(floor(n) AS STRING)")
+    yield from ("floor(9223372036854774784D)", "ceil(CAST('NaN' AS FLOAT))", f"round({_ONES}, -38)")
+    yield from (f"{function}({_LARGEST}, -28)" for function in ("round", "bround"))
+    # From 2^52 on a double has no fraction.
+    yield from (
+        f"{function}({value}D)"
+        for function in ("round", "bround")
+        for value in (2**52, -(2**52), 2**52 - 0.5)
+    )
+
+
+def _read() -> Iterator[str]:
+    """Text and floating-point numbers as decimals: what is just below a half, and what has an exponent."""
+    nines = "9" * 30
+    for text in (
+        *(
+            f"0.4{nines}",
+            f"-0.4{nines}",
+            "0.4999999999999",
+            f"1.24{nines}",
+            f"99999.4{nines}",
+            "99999.5",
+            "0.005",
+        ),
+        *(
+            "0.05",
+            "0.95",
+            "-0.5",
+            "-.4",
+            "5.",
+            ".",
+            "+",
+            "",
+            "--1",
+            "1e1.5",
+            "1e",
+            "e2",
+            "0x1",
+            "1.2.3",
+            "1,000",
+        ),
+        *(
+            "5e-1",
+            "-5e-1",
+            f"4.{nines}e-1",
+            "4.9e-2",
+            "5e-2",
+            "1E2",
+            "1e+2",
+            "12345.678e-3",
+            "123e2",
+            "1e40",
+            "1e-40",
+        ),
+        *("0e100", "0e2147483648", "1e2147483648", f"{'0' * 50}12.5", f"0.{'0' * 60}1e60", "000", " 1.5 "),
+    ):
+        yield from (f"TRY_CAST('{text}' AS {shape})" for shape in ("DECIMAL(5, 0)", "DECIMAL(5, 1)"))
+    for text in (
+        f"{'9' * 38}",
+        f"-{'9' * 38}.4",
+        f"{'9' * 38}.5",
+        f"9.{'9' * 37}4",
+        f"0.{'9' * 38}5",
+        "1234567890e-47",
+    ):
+        yield from (f"TRY_CAST('{text}' AS DECIMAL(38, {scale}))" for scale in (0, 37, 38))
+    for value in (
+        "0.49999999999999994D",
+        "-2.4999999999999996D",
+        "1e-40D",
+        "4.9e-324D",
+        "1.5e22D",
+        "x / 7",
+        "g / 3",
+    ):
+        yield from (f"TRY_CAST({value} AS {shape})" for shape in ("DECIMAL(5, 0)", "DECIMAL(38, 20)"))
+    yield from (f"CAST(CAST({value} AS FLOAT) AS DECIMAL(30, 12))" for value in ("0.1D", "x / 1000", "1e-7D"))
+    yield from ("TRY_CAST(l * 1000000 AS DECIMAL)", "CAST(-w AS TIMESTAMP)", "CAST(-v AS TIMESTAMP)")
+    yield from (
+        f"CAST(CAST('{text}' AS DECIMAL(20, {scale})) AS TIMESTAMP)"
+        for text, scale in (
+            ("-1.1234567", 7),
+            ("-0.0000005", 7),
+            ("253402300799.999999", 6),
+            ("-62135596800", 6),
+            ("253402300799", 0),
+        )
+    )
+
+
 def _tried() -> Iterator[str]:
+    # Each is small enough, and both together are not.
+    yield from (f"try_add({_SIXES}, {_SIXES})", f"try_subtract({_SIXES}, {_MORE_SIXES})")
     for function in ("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"):
         for a, b in product(
             (_LARGEST, f"-{_LARGEST}", _MOST, f"-{_MOST}", "w"), ("1", "-1", "0.5", "0", "c")
@@ -159,6 +280,8 @@ def _whole() -> Iterator[str]:
         "l ^ 5",
         "~i",
         "~y",
+        "NULL DIV i",
+        "i DIV NULL",
         "i & 255L",
         "CAST(p AS DECIMAL(3, 1))",
         "CAST(p AS DOUBLE)",
@@ -259,7 +382,49 @@ def _times() -> Iterator[str]:
     )
 
 
+def _apart() -> Iterator[str]:
+    """Instants, spans and the calendar: what is one thing less than a month apart, and what stands before a +."""
+    for months, micros in product((-2, -1, 0, 1, 2), (-1, 0, 1)):
+        other = f"t + INTERVAL {months} MONTHS + INTERVAL {micros} MICROSECONDS"
+        yield from (f"timestampdiff(MONTH, t, {other})", f"timestampdiff(MONTH, {other}, t)")
+    for one, other in product(
+        ("2024-03-31 10:00:00", "2024-05-01 09:00:00", "2024-07-01 11:00:00", "0001-01-01 00:00:00"), repeat=2
+    ):
+        yield from (
+            f"timestampdiff({unit}, TIMESTAMP '{one}', TIMESTAMP '{other}')" for unit in ("MONTH", "QUARTER")
+        )
+    yield from ("timestampdiff(YEAR, t, r + INTERVAL 400 DAYS)", "timestampdiff(MONTH, t, d)")
+    yield from (
+        "timestampdiff(MONTH, CAST(t AS TIMESTAMP_NTZ), r)",
+        "timestampdiff(HOUR, CAST(t AS TIMESTAMP_NTZ), r)",
+    )
+    yield from (
+        "add_months(DATE '0002-01-31', -12)",
+        "add_months(DATE '9998-12-31', 12)",
+        "timestampadd(DAY, 1, TIMESTAMP '0001-01-01 00:00:00')",
+    )
+    yield from (f"INTERVAL {step} + {a}" for step in ("1 DAY", "5 HOURS", "1 MONTH") for a in "dt")
+    yield from (f"INTERVAL 2 DAYS {sign} (t - r)" for sign in "+-")
+    yield from (f"(t - r) {sign} INTERVAL 1 HOUR" for sign in "+-")
+    yield from ("3 * (t - r)", "(t - r) / 2", "(t - r) + d", "d + (t - r)", "d - b", "b - d", "d - t")
+    yield from ("CAST(d + INTERVAL 1 DAY AS STRING)", "CAST(INTERVAL 1 DAY + d AS STRING)")
+    yield from ("INTERVAL 1 DAY * 3660000", "INTERVAL 1 DAY * -3660000")
+    for moved in ("{} + INTERVAL 1 HOUR", "timestampadd(HOUR, 3, {})", "timestampadd(MONTH, 3, {})"):
+        yield moved.format("CAST(t AS TIMESTAMP_NTZ)") + " < CAST(r AS TIMESTAMP_NTZ)"
+    yield from ("w * EXTRACT(SECOND FROM t)", "EXTRACT(SECOND FROM t) / 7")
+    yield from (f"to_date({a}, 'yyyy')" for a in "dt")
+    for function in ("unix_timestamp", "to_unix_timestamp"):
+        yield from (f"{function}({a}, 'yyyy')" for a in "dt")
+        yield f"{function}(date_format(t, 'dd.MM.yyyy HH'), 'dd.MM.yyyy HH')"
+        yield from (f"{function}('{text}')" for text in ("2024-02-29 10:11:12", "1969-12-31 23:59:59"))
+
+
 def _texts() -> Iterator[str]:
+    for mark in ("'.'", "'|'", "'['", "'\\\\'", "'$'"):
+        yield from (f"{function}(s, {mark})" for function in ("contains", "startswith", "endswith", "instr"))
+        yield from (f"split_part(s, {mark}, 1)", f"replace(s, {mark}, '^$')", f"replace(s, {mark})")
+    yield from (f"locate('{part}', s, {start})" for part in ("", "d", "l") for start in (0, 1, 11, 12))
+    yield "regexp_extract(s, '([a-z]+)[ ,.]([a-z]*)')"
     yield from (f"repeat(s, {count})" for count in ("3", "i % 4", "-1", "y"))
     yield from (
         "repeat('ab', y)",
@@ -401,3 +566,33 @@ def _chosen() -> Iterator[str]:
         "p <=> NULL",
         "p XOR q",
     )
+
+
+def _asked() -> Iterator[str]:
+    """What must not fail: parts that no row asks for."""
+    yield from (
+        "if(p, 1 / (y - 5), 0)",
+        "CASE WHEN p THEN 1 / (y - 5) ELSE 7 END",
+        "CASE WHEN y = 1 THEN 0 WHEN 1 / (y - 1) > 0 THEN 1 ELSE 2 END",
+        "coalesce(i, l, 1 / (h - h))",
+        "coalesce(i, l, 1 / (i - i))",
+    )
+    # Of long lists, those that have columns in them are compared.
+    yield from (
+        f"{operand} IN ({members})"
+        for operand, members in (
+            ("i", "1, 2, 3, 4, 5, 6, 8, 9, 10, l"),
+            ("i", "y, h, l, i, y, h, l, y, l"),
+            ("i", "1.5, 2, 3, 4, 5, 6, 7, 8, 12.5, -7"),
+            ("x", "CAST('NaN' AS DOUBLE), 1D, 2D, 3D, 4D, 5D, 6D, 7D, 8D, 2.5D"),
+            ("CAST('NaN' AS DOUBLE)", "CAST('NaN' AS DOUBLE), 1D, 2D, 3D, 4D, 5D, 6D, 7D, 8D, 2.5D"),
+            ("x - x", "CAST('-0.0' AS DOUBLE), 1D, 2D, 3D, 4D, 5D, 6D, 7D, 8D, 2.5D"),
+            ("w", "1.5, 2, 3, 4, 5, 6, 7, 8, 12.5, -9"),
+            ("s", "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', '42', ''"),
+            ("t", "TIMESTAMP '2024-01-01 00:00:00', r, r, r, r, r, r, r, r"),
+            ("p", "TRUE, FALSE, TRUE, TRUE, FALSE, FALSE, TRUE, TRUE, FALSE"),
+        )
+    )
+    yield from (f"e() {operator} x" for operator in ("*", "<", "+"))
+    yield from ("greatest(e(), x)", "coalesce(e(), x)", "pi() * x", "if(p, e(), x)")
+    yield from (f"CAST({text}D AS STRING)" for text in ("1e16", "1.5e16", "123456789012345680", "1e-7"))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from operator import eq
+
 import pytest
 from tests.expressions.edges import failing
-from tests.expressions.written import GROUP, Known, by_headgate, known, same
+from tests.expressions.written import GROUP, Known, by_headgate, known, near
 
 from headgate.model.errors import DataError
 
 KNOWN = known()
 FAILING = list(failing())
+ROUGH = re.compile(r"\b(a?sin|a?cos|a?tan2?|exp|ln|log(2|10|1p)?|power|cbrt|degrees|radians)\(")
+"""Functions whose last digit depends on the library that computes them."""
 
 
 @pytest.mark.parametrize("start", range(0, len(KNOWN), GROUP))
@@ -27,6 +32,5 @@ def test_what_spark_stops_at_is_an_error(text: str) -> None:
 
 
 def _same(one: Known, other: Known) -> bool:
-    return one.dtype == other.dtype and all(
-        same(a, b, one.dtype) for a, b in zip(one.values, other.values, strict=True)
-    )
+    equal = near if one.dtype in ("DOUBLE", "FLOAT") and ROUGH.search(one.text) else eq
+    return one.dtype == other.dtype and all(map(equal, one.values, other.values))

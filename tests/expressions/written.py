@@ -507,13 +507,12 @@ def shown(value: Any) -> Any:
             return [shown(each) for each in value]
 
 
-def same(actual: Any, expected: Any, dtype: str) -> bool:
-    """Whether two shown values are equal; of a floating-point number, all digits but the last."""
-    if dtype in ("DOUBLE", "FLOAT") and actual is not None and expected is not None:
-        one, two = float(actual), float(expected)
-        near = 1e-14 if dtype == "DOUBLE" else 1e-6
-        return math.isclose(one, two, rel_tol=near) or (math.isnan(one) and math.isnan(two))
-    return bool(actual == expected)
+def near(actual: Any, expected: Any) -> bool:
+    """Whether two shown floating-point numbers are equal in all digits but the last."""
+    if actual is None or expected is None:
+        return actual is expected
+    one, two = float(actual), float(expected)
+    return math.isclose(one, two, rel_tol=1e-14) or (math.isnan(one) and math.isnan(two))
 
 
 def on_spark(spark: Any, texts: Sequence[str]) -> list[Known]:

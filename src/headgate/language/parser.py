@@ -28,6 +28,8 @@ class CqlParser(DeclarationParser):
         **DeclarationParser.FUNCTIONS,
         "DATEDIFF": _distance,
         "DATE_DIFF": _distance,
+        # sqlglot reads the pattern of the one only.
+        "TO_UNIX_TIMESTAMP": DeclarationParser.FUNCTIONS["UNIX_TIMESTAMP"],
     }
 
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {

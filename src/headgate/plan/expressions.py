@@ -24,6 +24,7 @@ from headgate.plan.functions import (
     BY_NAME,
     LIKE_OPERATORS,
     PARTS_OF_TIME,
+    decimal_type,
     known_names,
     rounded_type,
 )
@@ -117,11 +118,15 @@ class ExpressionBinder:
                 )
                 return Scalar(exp.BitwiseNot(this=inner.expression), inner.type)
             case exp.If():
+                if node.args.get("false") is None:
+                    raise UnsupportedError("if needs three arguments", place=self.statement.place(node))
                 return self._case(node, [(node.this, node.args["true"])], node.args.get("false"))
             case exp.Case():
                 return self._simple_case(node)
             case exp.Nullif():
                 return self._nullif(node)
+            case exp.Floor() | exp.Ceil() if node.args.get("decimals") is not None:
+                return self._cut(node)
             case exp.Extract():
                 return self._extract(node)
             case exp.Bracket():
@@ -443,6 +448,13 @@ class ExpressionBinder:
         if signature.name in ("round", "bround") and pa.types.is_decimal(result):
             result = rounded_type(result, self._places(node))
         return Scalar(type(node)(**args), result)
+
+    def _cut(self, node: exp.Floor | exp.Ceil) -> Scalar:
+        """FLOOR and CEIL to digits behind the point, which give a DECIMAL."""
+        value = self._argument(node.this, "number", syntax.written_name(node))
+        value = convert(value, decimal_type(value.type))
+        cut = type(node)(this=value.expression, decimals=node.args["decimals"].copy())
+        return Scalar(cut, rounded_type(value.type, self._places(node)))
 
     def _places(self, node: exp.Expr) -> int:
         """How many digits behind the point ROUND and BROUND leave: the type of a DECIMAL depends on it."""

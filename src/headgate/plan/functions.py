@@ -144,7 +144,7 @@ BY_CLASS: Mapping[type[exp.Expr], Signature] = {
     exp.WeekOfYear: Signature("weekofyear", {"this": "date"}, types.INT),
     exp.DateTrunc: Signature("trunc", {"this": "date"}, types.DATE),
     exp.StrToTime: Signature("to_timestamp", {"this": "string"}, types.TIMESTAMP),
-    exp.StrToUnix: Signature("unix_timestamp", {"this": "timestamp"}, types.BIGINT),
+    exp.StrToUnix: Signature("unix_timestamp", {"this": "moment"}, types.BIGINT),
     exp.UnixSeconds: Signature("unix_seconds", {"this": "timestamp"}, types.BIGINT),
     exp.UnixMillis: Signature("unix_millis", {"this": "timestamp"}, types.BIGINT),
     exp.UnixMicros: Signature("unix_micros", {"this": "timestamp"}, types.BIGINT),
@@ -206,6 +206,14 @@ PARTS_OF_TIME: Mapping[str, type[exp.Func]] = {
     "MINUTE": exp.Minute,
 }
 """What EXTRACT takes out of an instant, and the function that does the same; seconds have a fraction, and none."""
+
+
+_AS_DECIMAL = {pa.float32(): decimals.Digits(14, 7), types.DOUBLE: decimals.Digits(30, 15)}
+
+
+def decimal_type(dtype: pa.DataType) -> pa.DataType:
+    """The DECIMAL that a number becomes for FLOOR and CEIL to digits behind the point."""
+    return pa.decimal128(*(_AS_DECIMAL.get(dtype) or types.digits(dtype)))
 
 
 def rounded_type(dtype: pa.DataType, places: int) -> pa.DataType:

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from headgate.kernels.expressions import calendar, decimals
 from headgate.kernels.expressions.compile import compile_node, named
+from headgate.kernels.expressions.division import divided
 from headgate.kernels.expressions.dtypes import FLOATS, INTEGERS, type_name
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
 from headgate.model.errors import UnsupportedError
@@ -132,7 +133,7 @@ def _combined(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple
         value, too_large = decimals.combined(operator, left, right, node)
         return value, too_large + zero
     if operator == "/":
-        return combine(lambda a, b: a / b, left, right), zero
+        return combine(divided, left, right), zero
     result = combine(_PLAIN[operator], left, right)
     if result.dtype not in INTEGERS:
         return result, []
@@ -195,7 +196,7 @@ def _quotient(a: pl.Expr, b: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """The whole part of a quotient, rounded toward zero; NULL where it is no BIGINT."""
     divisor = pl.when(b != 0).then(b)
     if dtype in FLOATS:
-        return (a / divisor).cast(pl.Int64, strict=False)
+        return divided(a, divisor).cast(pl.Int64, strict=False)
     wide = pl.Int128() if dtype in INTEGERS else pl.Decimal(38, dtype.scale)  # type: ignore[attr-defined]
     dividend, by = a.cast(wide), divisor.cast(wide)
     whole = dividend - _exact_remainder(dividend, by)

@@ -13,6 +13,7 @@ import polars as pl
 from sqlglot import exp
 
 from headgate.kernels.expressions.compile import compile_node, constant_integer
+from headgate.kernels.expressions.division import divided
 from headgate.kernels.expressions.dtypes import INTERVAL, TIMESTAMP
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine, shown
 from headgate.model.errors import UnsupportedError
@@ -112,19 +113,29 @@ def _in_calendar(
 
 
 def months_between(earlier: pl.Expr, later: pl.Expr) -> pl.Expr:
-    """How many whole months lie between two instants, negative if the second is the earlier one."""
+    """How many whole months lie between two instants, negative if the second is the earlier one.
 
-    def ordinal(when: pl.Expr) -> pl.Expr:
-        return when.dt.year().cast(pl.Int64) * 12 + when.dt.month().cast(pl.Int64)
+    As in Java, a day that is not over does not count: from 31 March, 10:00, to 1 May, 9:00, it is until 30 April
+    only, which is no month.
+    """
 
-    def within(when: pl.Expr) -> pl.Expr:
-        """Days and time of the month."""
-        return (when - when.dt.truncate("1mo")).cast(pl.Int64)
+    def counted(day: pl.Expr) -> pl.Expr:
+        """Days as if each month had 32: nothing shorter than a month is as long as that."""
+        date = day.cast(pl.Int32).cast(pl.Date)
+        months = date.dt.year().cast(pl.Int64) * 12 + date.dt.month().cast(pl.Int64)
+        return months * 32 + date.dt.day().cast(pl.Int64)
 
-    months = ordinal(later) - ordinal(earlier)
-    rest = within(later) - within(earlier)
-    begun = pl.when((months > 0) & (rest < 0)).then(1).when((months < 0) & (rest > 0)).then(-1).otherwise(0)
-    return months - begun
+    start, end = earlier.cast(pl.Int64), later.cast(pl.Int64)
+    first, last, rest = start // DAY, end // DAY, end % DAY - start % DAY
+    begun = (
+        pl.when((last > first) & (rest < 0)).then(1).when((last < first) & (rest > 0)).then(-1).otherwise(0)
+    )
+    return toward_zero(counted(last - begun) - counted(first), 32)
+
+
+def toward_zero(number: pl.Expr, by: int) -> pl.Expr:
+    """Whole numbers divided, rounded toward zero."""
+    return number.sign() * (number.abs() // by)
 
 
 def months_of(unit: str) -> int | None:
@@ -143,7 +154,7 @@ def scale(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[Typ
 
     def scaled(length: pl.Expr, factor: pl.Expr) -> pl.Expr:
         micros, number = length.cast(pl.Int64), factor.cast(pl.Float64)
-        product = micros * number if operator == "*" else micros / number
+        product = micros * number if operator == "*" else divided(micros, number)
         whole = product.round(0, mode="half_away_from_zero")
         return pl.when(whole.abs() <= LONGEST_INTERVAL).then(whole).cast(pl.Int64).cast(INTERVAL)
 

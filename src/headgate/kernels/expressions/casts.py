@@ -10,11 +10,10 @@ from sqlglot import exp
 
 from headgate.kernels.expressions import decimals, notation
 from headgate.kernels.expressions.compile import compile_node
+from headgate.kernels.expressions.division import divided
 from headgate.kernels.expressions.dtypes import (
     FLOATS,
     INTEGERS,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     named_type,
     type_name,
 )
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
 _WIDTH = {pl.Int8: 8, pl.Int16: 16, pl.Int32: 32, pl.Int64: 64}
-_INSTANTS = (TIMESTAMP, TIMESTAMP_NTZ)
 _MICRO_DIGITS = 6
 
 
@@ -67,7 +65,7 @@ def _lost(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.Expr) 
     match source, target:
         case pl.List(), pl.List():
             inside = _lost(pl.element(), _instance(source.inner), _instance(target.inner), node)
-            return a.list.eval(inside).list.any().fill_null(False)
+            return a.list.eval(inside).list.any()
         case pl.Struct(), pl.Struct():
             return pl.any_horizontal(*(_lost(*each, node) for each in _fields(a, source, target)))
     return a.is_not_null() & _converted(a, source, target, node).is_null()
@@ -102,8 +100,8 @@ def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.E
         case _, pl.Boolean() if source in numeric or isinstance(source, pl.Decimal):
             return a != 0
         case _, pl.Decimal() if source in FLOATS:
-            # By way of the shortest text, so that 0.1 stays 0.1 and halves round away from zero.
-            return notation.decimal_of(a.cast(pl.String), target)
+            # By way of the shortest text, so that 0.1 stays 0.1; a FLOAT is a DOUBLE on the way, as in Spark.
+            return notation.decimal_of(a.cast(pl.Float64).cast(pl.String), target)
         case pl.Decimal(), pl.Decimal():
             return decimals.rescaled(a, source, target)
         case _, _ if _is_number(source) and _is_number(target):
@@ -114,21 +112,19 @@ def _converted(a: pl.Expr, source: pl.DataType, target: pl.DataType, node: exp.E
             return a.dt.date()
         case pl.Datetime(), pl.Datetime():
             return a.dt.replace_time_zone(target.time_zone)
-        case pl.Datetime(), _ if source in _INSTANTS and target in INTEGERS:
+        case pl.Datetime(), _ if target in INTEGERS:
             return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
         case pl.Datetime(), _ if target in FLOATS:
-            return (a.cast(pl.Int64) / SECOND).cast(target)
+            return divided(a.cast(pl.Int64), SECOND).cast(target)
         case pl.Datetime(), pl.Decimal():
             # Spark's seconds are a DOUBLE on the way.
-            return notation.decimal_of((a.cast(pl.Int64) / SECOND).cast(pl.String), target)
+            return notation.decimal_of(divided(a.cast(pl.Int64), SECOND).cast(pl.String), target)
         case pl.Decimal(), pl.Datetime():
             return _instant(_microseconds(a, source.scale), target)
         case _, pl.Datetime() if source in INTEGERS:
             return _instant(a.cast(pl.Int128) * SECOND, target)
         case _, pl.Datetime() if source in FLOATS:
             return _instant(a * SECOND, target)
-        case pl.Duration(), _ if target in INTEGERS:
-            return (a.cast(pl.Int64) // SECOND).cast(target, strict=False)
         case pl.List(), pl.List():
             inner = (_instance(source.inner), _instance(target.inner))
             return a.list.eval(_converted(pl.element(), *inner, node))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import singledispatch
 
 import polars as pl
@@ -91,7 +92,9 @@ def _(node: exp.Anonymous, scope: Scope) -> Typed:
     function = _named.get(node.name.lower())
     if function is None:
         raise UnsupportedError(f"the function {node.name} is not supported")
-    return function([compile_node(argument, scope) for argument in node.expressions], node)
+    found = function([compile_node(argument, scope) for argument in node.expressions], node)
+    # A function without arguments does not know where it stands.
+    return replace(found, scope=scope)
 
 
 def number(text: str) -> pl.Expr:

@@ -37,16 +37,16 @@ def rounded(value: pl.Expr, scale: int, places: int, *, even: bool = False) -> p
     if scale - places > MOST_DIGITS:
         return pl.when(value.is_not_null()).then(pl.lit(0, dtype=pl.Decimal(MOST_DIGITS, 0)))
     units = nearest(value.to_physical(), 10 ** (scale - places), even=even)
-    return _pointed(units * 10 ** max(0, -places), max(0, places))
+    return pointed(units * 10 ** max(0, -places), max(0, places))
 
 
-def _pointed(whole: pl.Expr, scale: int) -> pl.Expr:
+def pointed(whole: pl.Expr, scale: int) -> pl.Expr:
     """Whole numbers as decimals whose last digits are behind the point; NULL where there are more than 38."""
     decimal: pl.Expr = whole.cast(pl.Decimal(MOST_DIGITS, 0), strict=False)
     return decimal * _last_digit(scale) if scale else decimal
 
 
-def nearest(whole: pl.Expr, power: int, *, even: bool = False) -> pl.Expr:
+def nearest(whole: pl.Expr, power: int, *, even: bool) -> pl.Expr:
     """How many times a power is in whole numbers, rounded: halves away from zero, or to even."""
     size = whole.cast(pl.Int128).abs()
     unit = pl.lit(power, dtype=pl.Int128)
@@ -57,11 +57,18 @@ def nearest(whole: pl.Expr, power: int, *, even: bool = False) -> pl.Expr:
     return (low + up.cast(pl.Int128)) * pl.when(whole < 0).then(-1).otherwise(1)
 
 
-def whole_part(value: pl.Expr, scale: int, *, down: bool) -> pl.Expr:
-    """FLOOR or CEIL of decimals of a scale."""
-    sign = 1 if down else -1
-    whole = value.to_physical() * sign // pl.lit(10**scale, dtype=pl.Int128) * sign
-    return whole.cast(pl.Decimal(MOST_DIGITS, 0))
+def cut(value: pl.Expr, scale: int, places: int, *, down: bool) -> pl.Expr:
+    """FLOOR or CEIL of decimals to fewer digits behind the point, or to tens and hundreds.
+
+    NULL where 38 digits do not suffice.
+    """
+    sign, digits = (1 if down else -1), value.to_physical()
+    if scale - places > MOST_DIGITS:
+        units = digits.sign().clip(upper_bound=0) if down else digits.sign().clip(lower_bound=0)
+    else:
+        units = digits * sign // pl.lit(10 ** (scale - places), dtype=pl.Int128) * sign
+    power = 10 ** min(max(0, -places), MOST_DIGITS)
+    return pointed(units * pl.lit(power, dtype=pl.Int128), max(0, places))
 
 
 def rescaled(value: pl.Expr, source: pl.Decimal, target: pl.Decimal) -> pl.Expr:
@@ -84,7 +91,7 @@ def combined(operator: str, left: Typed, right: Typed, node: exp.Expr) -> tuple[
 
     def large(x: pl.Expr, y: pl.Expr, small: pl.Expr) -> pl.Expr:
         units = pl.map_batches([x, y, small], exactly, return_dtype=pl.Int128, is_elementwise=True)
-        return _pointed(units, target.scale)
+        return pointed(units, target.scale)
 
     value = combine(
         lambda *each: pl.coalesce(
@@ -177,7 +184,7 @@ def _divided(a: pl.Expr, b: pl.Expr, scale: int) -> pl.Expr:
     short = ((rest * 2).abs() == divisor.abs()) & ((rest < 0) == (dividend < 0))
     last = _last_digit(scale)
     away = pl.when((dividend < 0) == (divisor < 0)).then(quotient + last).otherwise(quotient - last)
-    return pl.when(short & (rest != 0)).then(away).otherwise(quotient)
+    return pl.when(short).then(away).otherwise(quotient)
 
 
 def _last_digit(scale: int) -> pl.Expr:

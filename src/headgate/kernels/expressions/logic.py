@@ -39,8 +39,6 @@ _MANY = 8
 @compile_node.register(exp.EqualNull)
 def _(node: exp.Expr, scope: Scope) -> Typed:
     left, right = compile_node(node.this, scope), compile_node(node.expression, scope)
-    if exp.Null in (type(node.this), type(node.expression)):
-        left, right = _null_as(left, right), _null_as(right, left)
     return combine(_COMPARE[type(node)], left, right)
 
 
@@ -152,7 +150,7 @@ def _first_known(parts: list[Typed]) -> Typed:
 @compile_node.register
 def _(node: exp.Nullif, scope: Scope) -> Typed:
     left, right = compile_node(node.this, scope).once(), compile_node(node.expression, scope)
-    return combine(lambda a, b: pl.when((a == b).fill_null(False)).then(None).otherwise(a), left, right)
+    return combine(lambda a, b: pl.when(a == b).then(None).otherwise(a), left, right)
 
 
 @compile_node.register
@@ -163,10 +161,7 @@ def _(node: exp.Nvl2, scope: Scope) -> Typed:
 
 @compile_node.register
 def _(node: exp.IsNan, scope: Scope) -> Typed:
-    operand = compile_node(node.this, scope)
-    if operand.dtype not in FLOATS:
-        return operand.map(lambda a: pl.lit(False))
-    return operand.map(lambda a: a.is_nan().fill_null(False))
+    return compile_node(node.this, scope).map(lambda a: a.is_nan().fill_null(False))
 
 
 @compile_node.register
@@ -199,10 +194,3 @@ def _(node: exp.Expr, scope: Scope) -> Typed:
     return combine(
         lambda nan, most: pl.when(nan).then(math.nan).otherwise(most).cast(largest.dtype), unordered, largest
     )
-
-
-def _null_as(value: Typed, other: Typed) -> Typed:
-    """NULL written out takes the type of what it is compared with."""
-    if value.dtype != pl.Null:
-        return value
-    return value.map(lambda a: a.cast(other.dtype if other.dtype != pl.Null else pl.Boolean))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from headgate.kernels.expressions.decimals import rescaled
+from headgate.kernels.expressions.decimals import pointed
 from headgate.kernels.expressions.dtypes import FLOATS, INTEGERS
+from headgate.model.decimals import MOST_DIGITS
 from headgate.model.time import HOUR, MINUTE, SECOND
 
 _YEAR_MONTH_DAY = r"^\s*([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
@@ -15,6 +16,7 @@ _INSTANT = (
     + r"(?:[ T](?:(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?)?"
     + r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?\s*$"
 )
+_NUMBER = r"^([+-]?)(?:(\d+)\.?(\d*)|\.(\d+))(?:[eE]([+-]?\d+))?$"
 _FARTHEST_ZONE = 18 * HOUR
 _NEXT = "[89ab][0-9a-f]"
 _UTF8 = (
@@ -77,16 +79,36 @@ def _text_of_bytes(values: pl.Series) -> pl.Series:
 
 
 def decimal_of(text: pl.Expr, target: pl.Decimal) -> pl.Expr:
-    """Text as decimals, halves rounded away from zero."""
-    whole = target.precision - target.scale
-    wide = pl.Decimal(38, max(target.scale, min(38 - whole, target.scale + 12)))
-    return rescaled(text.cast(wide, strict=False), wide, target)
+    """Text as decimals, halves rounded away from zero; NULL where it is no number or has too many digits.
+
+    However long it is, the first digit that is left out says alone whether the last one goes up.
+    """
+    groups = text.str.extract_groups(_NUMBER)
+    before, after, alone, power = (groups.struct.field(i) for i in ("2", "3", "4", "5"))
+    written = before.fill_null("") + pl.coalesce(after, alone)
+    digits = written.str.strip_chars_start("0")
+    zeros = written.str.len_chars().cast(pl.Int64) - digits.str.len_chars()
+    point = before.fill_null("").str.len_chars().cast(pl.Int64) - zeros
+    count = point + power.fill_null("0").cast(pl.Int32, strict=False) + target.scale
+    # No digits, or more than there may be, are not written out.
+    count = pl.when(digits == "").then(0 * count).when(count <= MOST_DIGITS).then(count.clip(lower_bound=-1))
+    kept = digits.str.slice(0, count.clip(lower_bound=0)).str.pad_end(count.clip(lower_bound=0), "0")
+    up = (count >= 0) & (digits.str.slice(count.clip(lower_bound=0), 1) >= "5")
+    size = (pl.lit("0") + kept).cast(pl.Int128, strict=False) + up.cast(pl.Int128)
+    units = size * pl.when(groups.struct.field("1") == "-").then(-1).otherwise(1)
+    return pointed(units, target.scale).cast(target, strict=False)
 
 
 def _date(groups: pl.Expr) -> pl.Expr:
     year, month, day = (groups.struct.field(str(i)) for i in (1, 2, 3))
     padded = [part.fill_null("1").str.zfill(2) for part in (month, day)]
-    return pl.concat_str([year, *padded], separator="-").str.to_date("%Y-%m-%d", strict=False)
+    return day_of_calendar(pl.concat_str([year, *padded], separator="-"))
+
+
+def day_of_calendar(text: pl.Expr) -> pl.Expr:
+    """A date that is written as `2024-01-31`; NULL where there is no such day in the years 1 to 9999."""
+    date = text.str.to_date("%Y-%m-%d", strict=False)
+    return pl.when(date.dt.year().is_between(1, 9999)).then(date)
 
 
 def _instant(text: pl.Expr) -> pl.Expr:

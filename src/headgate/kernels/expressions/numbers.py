@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from headgate.kernels.expressions import decimals
 from headgate.kernels.expressions.compile import compile_node, constant_integer, named
+from headgate.kernels.expressions.division import divided
 from headgate.kernels.expressions.dtypes import INTEGERS, type_name
 from headgate.kernels.expressions.typed import Check, Scope, Typed, combine
 from headgate.model.decimals import rounded
@@ -37,7 +38,6 @@ _REAL: dict[type[exp.Expr], Callable[[pl.Expr], pl.Expr]] = {
     exp.Radians: lambda a: a.radians(),
     exp.Rint: lambda a: a.round(0, mode="half_to_even"),
 }
-_FIRST_BEYOND = 2.0**63
 
 
 @compile_node.register(exp.Sqrt)
@@ -78,8 +78,8 @@ def _(node: exp.Log, scope: Scope) -> Typed:
             lambda a: pl.when(a > 0).then(a.map_batches(_log10, pl.Float64, is_elementwise=True))
         )
     if isinstance(base, exp.Literal) and base.this == "2":
-        return value.map(lambda a: _logarithm(a) / math.log(2))
-    return combine(lambda b, a: _logarithm(a) / _logarithm(b), _real(base, scope), value)
+        return value.map(lambda a: divided(_logarithm(a), math.log(2)))
+    return combine(lambda b, a: divided(_logarithm(a), _logarithm(b)), _real(base, scope), value)
 
 
 def _log10(values: pl.Series) -> pl.Series:
@@ -112,28 +112,21 @@ def _real(node: exp.Expr, scope: Scope) -> Typed:
 def _(node: exp.Floor | exp.Ceil, scope: Scope) -> Typed:
     value = compile_node(node.this, scope).once()
     down = isinstance(node, exp.Floor)
-    if (digits := node.args.get("decimals")) is not None:
-        places = constant_integer(digits, "the digits of FLOOR and CEIL")
-        factor = 10.0**places
-        return value.map(lambda a: _toward(a.cast(pl.Float64) * factor, down) / factor)
+    if isinstance(value.dtype, pl.Decimal):
+        given = node.args.get("decimals")
+        places = 0 if given is None else constant_integer(given, "the digits of FLOOR and CEIL")
+        return _decimal(value, places, node, lambda a, scale: decimals.cut(a, scale, places, down=down))
     if value.dtype in INTEGERS:
         return value.map(lambda a: a.cast(pl.Int64))
-    if isinstance(value.dtype, pl.Decimal):
-        target = pl.Decimal(*rounded(decimals.digits(value.dtype), 0))
-        scale = value.dtype.scale
-        return value.map(lambda a: decimals.whole_part(a, scale, down=down).cast(target))
 
-    def saturated(a: pl.Expr) -> pl.Expr:
-        whole = _toward(a.cast(pl.Float64), down)
-        inside = whole.fill_nan(0.0).cast(pl.Int64, strict=False)
-        limit = pl.when(whole >= _FIRST_BEYOND).then(2**63 - 1).when(whole < -_FIRST_BEYOND).then(-(2**63))
-        return pl.when(whole.is_nan()).then(pl.lit(0, dtype=pl.Int64)).otherwise(pl.coalesce(inside, limit))
+    def whole(a: pl.Expr) -> pl.Expr:
+        # As in Java, what is no number is 0.
+        number = a.cast(pl.Float64).fill_nan(0.0)
+        return (number.floor() if down else number.ceil()).cast(pl.Int64, strict=False)
 
-    return value.map(saturated)
-
-
-def _toward(value: pl.Expr, down: bool) -> pl.Expr:
-    return value.floor() if down else value.ceil()
+    found = value.map(whole).once()
+    lost = value.expr.is_not_null() & found.expr.is_null()
+    return found.failing([Check(lost, "is too large for BIGINT", node)])
 
 
 @compile_node.register
@@ -154,7 +147,7 @@ def _round(value: Typed, digits: exp.Expr | None, node: exp.Expr, *, even: bool)
     if value.dtype in INTEGERS:
         return value if places >= 0 else _round_whole(value, 10**-places, node, even=even)
     if isinstance(value.dtype, pl.Decimal):
-        return _round_decimal(value, places, node, even=even)
+        return _decimal(value, places, node, lambda a, scale: decimals.rounded(a, scale, places, even=even))
     return value.map(lambda a: _round_real(a, places, even=even))
 
 
@@ -165,24 +158,27 @@ def _round_real(value: pl.Expr, places: int, *, even: bool) -> pl.Expr:
     is (k + 0.5) / 10^places, correctly rounded by one division.
     """
     size, power = value.abs(), 10.0 ** abs(places)
-    scaled = size * power if places >= 0 else size / power
+    scaled = size * power if places >= 0 else divided(size, power)
     low = scaled.floor()
-    middle = (low + 0.5) / power if places >= 0 else (low + 0.5) * power
+    middle = divided(low + 0.5, power) if places >= 0 else (low + 0.5) * power
     up = size >= middle
     if even:
         up = (size > middle) | ((size == middle) & (low % 2 == 1))
     whole = pl.when(up).then(low + 1).otherwise(low)
-    result = whole / power if places >= 0 else whole * power
+    result = divided(whole, power) if places >= 0 else whole * power
+    # As in Java, no result is -0.0.
+    signed = pl.when(whole > 0).then(result * value.sign()).otherwise(0.0)
     # From 2^52 on a double has no fraction to round, and the product may have left the range.
-    return pl.when(scaled < 2.0**52).then(result * value.sign()).otherwise(value)
+    return pl.when(scaled < 2.0**52).then(signed).otherwise(value)
 
 
-def _round_decimal(value: Typed, places: int, node: exp.Expr, *, even: bool) -> Typed:
+def _decimal(value: Typed, places: int, node: exp.Expr, function: Callable[[pl.Expr, int], pl.Expr]) -> Typed:
+    """A decimal with so many digits behind the point, made by a function of the decimal and its scale."""
     digits = decimals.digits(value.dtype)
     target = pl.Decimal(*rounded(digits, places))
     if places >= digits.scale:
         return value.map(lambda a: a.cast(target))
-    result = value.map(lambda a: decimals.rounded(a, digits.scale, places, even=even).cast(target)).once()
+    result = value.map(lambda a: function(a, digits.scale).cast(target)).once()
     reason = f"is too large for {type_name(target)}"
     return result.failing([Check(value.expr.is_not_null() & result.expr.is_null(), reason, node)])
 

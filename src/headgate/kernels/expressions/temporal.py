@@ -8,7 +8,7 @@ from collections.abc import Callable
 import polars as pl
 from sqlglot import exp
 
-from headgate.kernels.expressions import calendar
+from headgate.kernels.expressions import calendar, notation
 from headgate.kernels.expressions.casts import convert
 from headgate.kernels.expressions.compile import compile_node, constant_text, named
 from headgate.kernels.expressions.dtypes import TIMESTAMP
@@ -131,9 +131,8 @@ def _(node: exp.StrToTime, scope: Scope) -> Typed:
 @compile_node.register
 def _(node: exp.StrToUnix, scope: Scope) -> Typed:
     value = compile_node(node.this, scope)
-    form = node.args.get("format")
-    parsed = value.dtype == pl.String and form is not None
-    when = _parsed(value, form, node.this) if parsed else _timestamp(value, node.this)
+    is_text = value.dtype == pl.String
+    when = _parsed(value, node.args["format"], node.this) if is_text else _timestamp(value, node.this)
     # Unlike unix_seconds, it cuts the fraction off: half a second before 1970 is 0.
     return when.map(lambda a: a.cast(pl.Int64).abs() // SECOND * a.cast(pl.Int64).sign())
 
@@ -151,7 +150,11 @@ def _full(text: pl.Expr, pattern: str) -> pl.Expr:
     for directives, part, default in _DEFAULTS:
         if not re.search(directives, pattern):
             text, pattern = text + f"|{default}", f"{pattern}|{part}"
-    return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
+    read = text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
+    if "%y" not in pattern:
+        return read
+    # Two digits are a year from 2000 on; Polars takes 69 to 99 for years before.
+    return pl.when(read.dt.year() < 2000).then(read.dt.offset_by("100y")).otherwise(read)
 
 
 _PATTERN = re.compile(r"(%-?[YymdHIMSjpBbaAzZ]|%[369]f(?!%\df)|%%T|[^A-Za-z%'])*")
@@ -209,20 +212,17 @@ def _(node: exp.TimestampDiff, scope: Scope) -> Typed:
     unit = calendar.unit_name(node.args["unit"])
     later, earlier = (_timestamp(compile_node(n, scope), n).once() for n in (node.this, node.expression))
     if (months := calendar.months_of(unit)) is not None:
-        return combine(lambda a, b: _quotient(calendar.months_between(b, a), months), later, earlier)
+        return combine(
+            lambda a, b: calendar.toward_zero(calendar.months_between(b, a), months), later, earlier
+        )
     size = UNITS.get(unit)
     if size is None:
         raise UnsupportedError(f"TIMESTAMPDIFF does not count {node.args['unit'].name}")
 
     def whole(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return _quotient(a.cast(pl.Int64) - b.cast(pl.Int64), size)
+        return calendar.toward_zero(a.cast(pl.Int64) - b.cast(pl.Int64), size)
 
     return combine(whole, later, earlier)
-
-
-def _quotient(number: pl.Expr, by: int) -> pl.Expr:
-    """Whole numbers divided, rounded toward zero."""
-    return number.sign() * (number.abs() // by)
 
 
 @compile_node.register
@@ -257,7 +257,7 @@ def _(node: exp.LastDay, scope: Scope) -> Typed:
 def _(arguments: list[Typed], node: exp.Anonymous) -> Typed:
     def assembled(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
         padded = (part.cast(pl.String).str.zfill(width) for part, width in ((year, 4), (month, 2), (day, 2)))
-        return pl.concat_str(*padded, separator="-").str.to_date("%Y-%m-%d", strict=False)
+        return notation.day_of_calendar(pl.concat_str(*padded, separator="-"))
 
     arguments = [argument.once() for argument in arguments]
     date = combine(assembled, *arguments).once()

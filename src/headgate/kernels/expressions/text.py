@@ -144,7 +144,7 @@ def _(node: exp.Replace, scope: Scope) -> Typed:
     def replaced(a: pl.Expr, new: pl.Expr) -> pl.Expr:
         # Polars stops at a replacement that is NULL.
         found = a.str.replace_all(search, new.fill_null(""), literal=True)
-        return found if given is None else pl.when(new.is_not_null()).then(found)
+        return pl.when(new.is_not_null()).then(found)
 
     value = combine(replaced, text, replacement)
     if given is None or (isinstance(given, exp.Literal) and len(given.name) <= len(search)):
@@ -180,8 +180,7 @@ def _(node: exp.StrPosition, scope: Scope) -> Typed:
     def from_start(a: pl.Expr, b: pl.Expr, n: pl.Expr) -> pl.Expr:
         first = n.cast(pl.Int64)
         at = _position(_slice(a, first.clip(lower_bound=1)), b)
-        inside = (first > 0) & (first <= a.str.len_chars() + 1)
-        found = pl.when(inside & (at > 0)).then(at + first - 1).otherwise(0)
+        found = pl.when((first > 0) & (at > 0)).then(at + first - 1).otherwise(0)
         # The empty text is at the beginning, wherever the search begins.
         found = pl.when(b == "").then((first > 0).cast(pl.Int64)).otherwise(found).cast(pl.Int32)
         # Whatever the text is, LOCATE from nowhere is 0.
@@ -281,8 +280,10 @@ def _(node: exp.SplitPart, scope: Scope) -> Typed:
     if index == 0:
         raise UnsupportedError("SPLIT_PART counts parts from 1, or from the end from -1")
     at = index - 1 if index > 0 else index
-    return compile_node(node.this, scope).map(
-        lambda a: pl.when(a.is_not_null()).then(
-            a.str.split(delimiter).list.get(at, null_on_oob=True).fill_null("")
-        )
-    )
+
+    def part(a: pl.Expr) -> pl.Expr:
+        # Between no characters nothing is split.
+        parts = a.str.split(delimiter) if delimiter else pl.concat_list(a)
+        return pl.when(a.is_not_null()).then(parts.list.get(at, null_on_oob=True).fill_null(""))
+
+    return compile_node(node.this, scope).map(part)

@@ -49,7 +49,7 @@ class Check:
 
     def where(self, guard: pl.Expr) -> Check:
         """The same check, on the rows only that pass a guard (TRUE, not NULL)."""
-        return replace(self, mask=self.mask & guard.fill_null(False))
+        return replace(self, mask=self.mask & guard)
 
     @property
     def columns(self) -> list[str]:
@@ -153,7 +153,7 @@ def with_lets(frame: pl.DataFrame, lets: Iterable[Let]) -> pl.DataFrame:
 
 def one_height(columns: Sequence[pl.Series]) -> list[pl.Series]:
     """The columns that a function over a batch has got, constants as tall as the others."""
-    height = max(map(len, columns)) if all(map(len, columns)) else 0
+    height = max(map(len, columns))
     return [each if len(each) == height else each.new_from_index(0, height) for each in columns]
 
 
