@@ -91,6 +91,7 @@ REFUSED = [
     "SELECT DISTINCT year(d) AS y FROM s",
     "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7, 4000000000000000000)",
     "SELECT DISTINCT s.k FROM s, r WHERE s.k = r.k AND s.k IN (7, 8, r.v)",
+    "SELECT DISTINCT k FROM s WHERE k IN (v, h)",
     "SELECT DISTINCT c FROM s WHERE c = 'x' OR k = 3",
     "SELECT DISTINCT c FROM s WHERE NOT (c = 'x' OR c = 'y')",
     "SELECT DISTINCT upper(c) AS u FROM s WHERE lower(c) IN ('x', 'y')",

@@ -25,10 +25,6 @@ class Lineage:
         """The name of the stream in the query."""
         return self.scan.name
 
-    def at(self, column: str) -> str | None:
-        """The edge's column that holds a column of the stream, if one does."""
-        return next((mine for mine, theirs in self.columns.items() if theirs == column), None)
-
 
 def lineage(node: Node) -> Lineage | None:
     """The stream behind an edge; None if rows of several, of none, or at other times than their own arrive there.

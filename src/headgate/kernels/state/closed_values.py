@@ -29,7 +29,7 @@ class ClosedValues(Runs):
     """Whether all lesser values are closed, of the one column that there is, and the value itself is not."""
 
     @staticmethod
-    def nothing(schema: Mapping[str, pl.DataType], *, below: bool = False) -> ClosedValues:
+    def nothing(schema: Mapping[str, pl.DataType], *, below: bool) -> ClosedValues:
         """Nothing closed, of values with the columns of `schema`."""
         return ClosedValues({**schema, BORN: pl.Int64()}, below)
 
