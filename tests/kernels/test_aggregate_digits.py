@@ -107,10 +107,11 @@ def test_what_lies_far_below_decides_a_tie(exponent: int) -> None:
     assert digits.to_floats(total, 1).tolist() == [2.0**53 + 2]
 
 
-def test_the_last_bit_of_all_decides_a_tie() -> None:
-    values = [2.0**95, 2.0**42, 1.0]
+@pytest.mark.parametrize("exponent", [95, 127])
+def test_the_last_bit_of_all_decides_a_tie(exponent: int) -> None:
+    values = [2.0**exponent, 2.0 ** (exponent - 53), 1.0]
     total = added([digits.of_floats(np.array([value])) for value in values])
-    assert digits.to_floats(total, 1).tolist() == [2.0**95 + 2.0**43]
+    assert digits.to_floats(total, 1).tolist() == [2.0**exponent + 2.0 ** (exponent - 52)]
 
 
 def test_zeros_need_no_digits() -> None:
