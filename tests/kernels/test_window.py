@@ -105,9 +105,12 @@ def test_a_partitioned_window_keeps_the_order_of_arrival() -> None:
     assert output["v"].to_list() == [3, 4, 5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("births", [(6, 6, 2, 5, 5, 7, 1), (1, 6, 2, 5)])
 @pytest.mark.parametrize("spec", [Rows(2), Rows(2, ("k",))], ids=str)
-def test_rows_count_in_order_of_birth_even_if_a_batch_is_not_in_it(spec: Rows) -> None:
-    data = [(0, v, t) for v, t in enumerate((6, 6, 2, 5, 5, 7, 1))]
+def test_rows_count_in_order_of_birth_even_if_a_batch_is_not_in_it(
+    spec: Rows, births: tuple[int, ...]
+) -> None:
+    data = [(0, v, t) for v, t in enumerate(births)]
     shuffled = rows(PAYLOAD, [(*row, NEVER, 1) for row in data])
     _, output = run(Window(spec, PAYLOAD), [shuffled], [])
     _, expected = run(Window(spec, PAYLOAD), [stream(PAYLOAD, data)], [])
