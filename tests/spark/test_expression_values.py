@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark import __version__
 from tests.expressions.edges import failing
 from tests.expressions.written import known, on_spark
 
@@ -14,7 +15,9 @@ def test_the_values_that_are_written_down_are_those_of_spark(spark: Any) -> None
 
 
 def test_what_must_fail_is_understood_by_spark_and_fails(spark: Any) -> None:
-    texts = list(failing())
+    # Before 4.3, FLOOR and CEIL of what is too large for BIGINT are the largest BIGINT.
+    lenient = () if tuple(map(int, __version__.split(".")[:2])) >= (4, 3) else ("floor(", "ceil(")
+    texts = [each for each in failing() if not each.startswith(lenient)]
     assert on_spark(spark, texts) == []
     for text in texts:
         assert spark.sql(f"SELECT {text} FROM expressions").schema
