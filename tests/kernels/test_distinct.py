@@ -142,6 +142,12 @@ def test_nothing_is_kept_when_everything_has_died(form: Form, data: st.DataObjec
     assert last.state.rows == 0
 
 
+def test_strict_waits_for_no_death_of_a_row_that_never_dies() -> None:
+    rows: list[Row] = [(("a",), instant, NEVER, 1) for instant in range(1, 9)]
+    *_, last = steps(Distinct(ONE, "strict"), [ONE], [rows], [4, 9])
+    assert last.state.rows == 1
+
+
 def test_lifetimes_that_touch_are_one_stretch() -> None:
     # The value 0 is known to last until 10; two rows go on from there, a third begins after a gap.
     codes, born, dies = (np.array(each) for each in ([0, 0, 0], [10, 20, 31], [20, 30, 40]))
