@@ -58,6 +58,23 @@ def keys_equal(
     return equal if null_equal else equal & ~has_null(left, left_columns)
 
 
+def keys_agree(
+    left: tuple[pl.DataFrame, Sequence[str], npt.NDArray[np.int64]],
+    right: tuple[pl.DataFrame, Sequence[str], npt.NDArray[np.int64]],
+) -> Mask:
+    """Pair by pair, whether rows at positions of two frames agree on their columns; NULL equals NULL."""
+    (ours, our_columns, at), (theirs, their_columns, there) = left, right
+    equal = np.ones(len(at), dtype=np.bool_)
+    for one, other in zip(our_columns, their_columns, strict=True):
+        mine, its = ours.get_column(one), theirs.get_column(other)
+        if mine.dtype.is_integer() and mine.null_count() == its.null_count() == 0:
+            # No copy of the columns is needed to look at some of their values.
+            equal &= mine.to_numpy().take(at) == its.to_numpy().take(there)
+        else:
+            equal &= mine.gather(at).eq_missing(its.gather(there)).to_numpy()
+    return equal
+
+
 def with_plain_zeros(name: str, dtype: pl.DataType) -> pl.Expr:
     """The column of a name and type, -0.0 as 0.0: equal values in it look alike, bit by bit but for NaN.
 

@@ -68,7 +68,12 @@ class Edges:
 
         An ending cannot be followed through a non-retroactive table that changes, nor find rows that were forgotten.
         """
-        forgetful = {*self.state_plan.joins, *self.state_plan.existence, *self.state_plan.retained}
+        forgetful = {
+            *self.state_plan.joins,
+            *self.state_plan.early,
+            *self.state_plan.existence,
+            *self.state_plan.retained,
+        }
         found = [
             each
             for each in self.facts.plan.walk()

@@ -15,7 +15,15 @@ from headgate.kernels.append import Append
 from headgate.kernels.distinct import closing_difference, closing_distinct, difference, distinct
 from headgate.kernels.expressions import compile_scalar, polars_type
 from headgate.kernels.expressions.dtypes import arrow_type
-from headgate.kernels.join import bucket_join, existence_purge, join, negation, semi_join, table_join
+from headgate.kernels.join import (
+    bucket_join,
+    early_purge,
+    existence_purge,
+    join,
+    negation,
+    semi_join,
+    table_join,
+)
 from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
 from headgate.kernels.punctuation.watermark import WatermarkPunctuator
@@ -26,6 +34,7 @@ from headgate.model.aggregates import Function
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import is_integer
 from headgate.optimize.optimize import OptimizedPlan
+from headgate.physical.early_lowering import early_purge_of
 from headgate.physical.edges import Edges, Strategy
 from headgate.physical.emission import emit_kernel, schema_of, window_spec
 from headgate.physical.graph import KernelStep, OperatorGraph, SourceStep, Step
@@ -210,10 +219,15 @@ class _Lowering:
             self._add("retain", Retain(retained[number].length), at) if number in retained else at
             for number, at in enumerate(inputs)
         )
+        early, further = self._early(node)
         members = tuple(
             join.JoinInput(schema_of(member), True, Structure.RUNS)
             if number in retained
-            else join.JoinInput(schema_of(member), self._internal(member), self.edges.structure(member))
+            else join.JoinInput(
+                schema_of(member),
+                self._internal(member),
+                self.edges.structure(member) if early is None else Structure.RUNS,
+            )
             for number, member in enumerate(node.members)
         )
         owner = {name: index for index, member in enumerate(node.members) for name in member.names}
@@ -221,9 +235,24 @@ class _Lowering:
         order = self.facts.estimates.orders[node].best.order
         purge = self._purge(node)
         residual = tuple(compile_scalar(part) for part in node.residual)
-        kernel = join.Join(members, equalities, residual, order, purge=purge)
+        kernel = join.Join(members, equalities, residual, order, purge=purge, early=early)
         closed = [self._closed(each) for each in self.state_plan.joins[node].closings] if purge else []
-        return self._add("join", kernel, *inputs, *closed)
+        return self._add("join", kernel, *inputs, *closed, *further)
+
+    def _early(self, node: Join) -> tuple[early_purge.EarlyPurge | None, list[int]]:
+        """How a join drops rows before they die, and the steps that bring what it asks for."""
+        found = self.state_plan.early.get(node)
+        if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
+            return None, []
+        self.promises += found.promises
+        purge, sources = early_purge_of(node, found)
+        further = []
+        for source in sources:
+            at = self.scans[source.scan]
+            for kernel in source.kernels:
+                at = self._add("punctuations", kernel, at)
+            further.append(at)
+        return purge, further
 
     def _counted_join(self, node: Join, method: FiniteMemoryPlan) -> int:
         """A join of buckets and counts; with sums, if the aggregate above takes them."""

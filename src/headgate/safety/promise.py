@@ -86,8 +86,8 @@ class Promise:
         return f"{self.kind}{columns}" + ("" if self.within is None else f" WITHIN {self.within} ROWS")
 
 
-def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
-    """The promises of a stream that close values, at most one for a set of columns; keys first, they come soonest.
+def closing_promises(stream: StreamDef) -> tuple[Promise, ...]:
+    """The promises of a stream that close values; keys first, they come soonest.
 
     Columns of floating-point numbers are left out: equality of such values is not what a promise rests on.
     """
@@ -108,10 +108,18 @@ def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
         if each.within != AUTO
     ]
     type_of = {each.name: each.type for each in stream.columns}
+    return tuple(
+        promise
+        for promise in offered
+        if not any(pa.types.is_floating(type_of[name]) for name in promise.columns)
+    )
+
+
+def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
+    """Of the promises of a stream that close values, the first for each set of columns."""
     found: dict[frozenset[str], Promise] = {}
-    for promise in offered:
-        if not any(pa.types.is_floating(type_of[name]) for name in promise.columns):
-            found.setdefault(frozenset(promise.columns), promise)
+    for promise in closing_promises(stream):
+        found.setdefault(frozenset(promise.columns), promise)
     return tuple(found.values())
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.plan.nodes import Aggregate, Join, Node
+from headgate.safety.reasons.early_purge import JoinEarlyPurge
 from headgate.safety.reasons.existence_closing import ExistencePurge
 from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
 from headgate.safety.reasons.group_closing import GroupClosing
@@ -19,6 +20,8 @@ class StatePlan:
     """How operators keep what the verdict promises: purges of joins, closings of groups, synopses of values."""
 
     joins: dict[Join, JoinPurge] = field(default_factory=dict)
+    early: dict[Join, JoinEarlyPurge] = field(default_factory=dict)
+    """Joins of windows that drop rows before they die."""
     retained: dict[Node, Mapping[int, Retention]] = field(default_factory=dict)
     """Inputs of joins that time lets go, by their number."""
     existence: dict[Node, ExistencePurge] = field(default_factory=dict)

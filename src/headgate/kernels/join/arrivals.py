@@ -41,6 +41,13 @@ class Arrivals:
     """The rows that ended in the step, whenever they were born."""
     layout: Layout
     clock: Clock
+    apart: bool = False
+    """Whether the rows born in the step are not in `new`: it is not decided yet which of them are stored."""
+
+    @cached_property
+    def payloads(self) -> pl.DataFrame:
+        """The rows born in the step as they are stored."""
+        return self.births[[*self.layout.schema, BORN, DIES]]
 
     @cached_property
     def old_stores(self) -> tuple[Store, ...]:
@@ -53,7 +60,7 @@ class Arrivals:
     @cached_property
     def new_stores(self) -> tuple[Store, ...]:
         """Where to look for the rows born up to the end of the step."""
-        return (self.new, *self._ghosts)
+        return (self.new, *(self._indexed(self.births) if self.apart else self._ghosts))
 
     @cached_property
     def _ghosts(self) -> tuple[Store, ...]:
@@ -94,6 +101,14 @@ def arrive(store: Store, frame: pl.DataFrame, layout: Layout, clock: Clock, numb
     births = pl.concat([_as_announced(live), lived], rechunk=True)
     ghosts = pl.concat([before.rows, lived], rechunk=True)
     return Arrivals(before.store, before.store.insert(live, clock), births, ghosts, layout, clock)
+
+
+def come(store: Store, frame: pl.DataFrame, layout: Layout, clock: Clock) -> Arrivals:
+    """What comes to an input that never ends a row, which leaves `store` as it is."""
+    if (frame[SIGN].to_numpy() < 0).any():
+        raise ValueError("a row was taken back on an input whose rows were promised to live as announced")
+    births = _as_announced(frame[[*layout.schema, BORN, DIES]])
+    return Arrivals(store, store, births, births.clear(), layout, clock, apart=True)
 
 
 def can_match(frame: pl.DataFrame, compared: Sequence[str], alike: Sequence[tuple[str, str]]) -> pl.DataFrame:

@@ -32,10 +32,12 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from headgate.kernels.join.arrivals import Arrivals, arrive, can_match
+from headgate.kernels.join.arrivals import Arrivals, arrive, can_match, come
+from headgate.kernels.join.early_purge import EarlyPurge, EarlyState
 from headgate.kernels.join.partial_match import PartialMatch
 from headgate.kernels.join.probe_plan import EqualityClass, ProbePlan, plan_probes
 from headgate.kernels.join.purge import Purge
+from headgate.kernels.join.settle_early import settle
 from headgate.kernels.kernel import State
 from headgate.kernels.state.closings import CLOSINGS, Closings
 from headgate.kernels.state.composite import Composite, of_part
@@ -45,7 +47,7 @@ from headgate.kernels.state.structure import Structure, empty_store
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import Clock
 
-_RESULTS = "results"
+_RESULTS, _EARLY = "results", "early"
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,16 @@ class JoinState(Composite):
     """Clock steps since the state was made or restored; only lazy expiry counts them."""
     closings: Closings | None = None
     """Where rows are dropped by punctuation: the closed values that are remembered."""
+    early: EarlyState | None = None
+    """Where rows are dropped before they die: what is known of closings."""
 
     @property
     def _parts(self) -> dict[str, State]:
         parts: dict[str, State] = {str(number): store for number, store in enumerate(self.stores)}
         if self.closings is not None:
             parts[CLOSINGS] = self.closings
+        if self.early is not None:
+            parts[_EARLY] = self.early
         return parts if self.results is None else {**parts, _RESULTS: self.results}
 
 
@@ -84,7 +90,7 @@ class Join:
 
     All parts of the residual must hold; each is asked as soon as the inputs that it reads have met. `order` is the
     global join order. Lazy expiry drops dead rows only every `lazy_steps` steps. With a `purge`, the inputs of closed
-    values follow the joined ones.
+    values follow the joined ones; after them come those of an `early` purge, where no input ends rows.
     """
 
     inputs: tuple[JoinInput, ...]
@@ -94,6 +100,7 @@ class Join:
     expiry: Literal["eager", "lazy"] = "eager"
     lazy_steps: int = 16
     purge: Purge | None = None
+    early: EarlyPurge | None = None
 
     def __post_init__(self) -> None:
         if len(self.inputs) < 2:
@@ -106,6 +113,10 @@ class Join:
         for each in self.equalities:
             if len({str(self.inputs[number].schema[name]) for number, name in each}) > 1:
                 raise ValueError(f"columns of different types cannot be equal: {each}")
+        if self.early is not None and any(each.store is not Structure.RUNS for each in self.inputs):
+            raise ValueError(
+                "rows are dropped early only where all inputs announce deaths, and are kept in runs"
+            )
 
     def initial(self) -> JoinState:
         stores = tuple(
@@ -113,18 +124,20 @@ class Join:
             for each, layout in zip(self.inputs, self._layouts, strict=True)
         )
         closings = None if self.purge is None else self.purge.initial()
-        return JoinState(stores, self._no_results(), closings=closings)
+        early = None if self.early is None else self.early.initial()
+        return JoinState(stores, self._no_results(), closings=closings, early=early)
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> JoinState:
         initial = self.initial()
         stores = tuple(
             store.restored(of_part(chunks, str(number))) for number, store in enumerate(initial.stores)
         )
-        results, closings = initial.results, initial.closings
+        results, closings, early = initial.results, initial.closings, initial.early
         return JoinState(
             stores,
             None if results is None else results.restored(of_part(chunks, _RESULTS)),
             closings=None if closings is None else closings.restored(of_part(chunks, CLOSINGS)),
+            early=None if early is None else early.restored(of_part(chunks, _EARLY)),
         )
 
     def advance(self, state: JoinState, inputs: Sequence[Batch], clock: Clock) -> tuple[JoinState, Batch]:
@@ -132,7 +145,10 @@ class Join:
         for number, batch in enumerate(inputs[: len(self.inputs)]):
             frame = can_match(batch.frame, self._plan.compared[number], self._plan.alike[number])
             store, layout = state.stores[number], self._layouts[number]
-            arrivals.append(arrive(store, frame, layout, clock, self._numbered[number]))
+            if self.early is not None and number in self.early.members:
+                arrivals.append(come(store, frame, layout, clock))
+            else:
+                arrivals.append(arrive(store, frame, layout, clock, self._numbered[number]))
         born = self._births(arrivals)
         if state.results is None:
             results, output = None, [*born, *self._endings(arrivals)]
@@ -146,15 +162,19 @@ class Join:
         if due and clock.upto > clock.after:
             stores = tuple(store.expire(clock.upto) for store in stores)
             results = None if results is None else results.expire(clock.upto)
-        closings = state.closings
+        closings, early = state.closings, state.early
+        if self.early is not None and early is not None and clock.upto > clock.after:
+            arrived = [each.payloads for each in arrivals]
+            further = [batch.frame for batch in inputs[len(inputs) - self.early.sources :]]
+            stores, early = settle(self.early, early, stores, arrived, further, clock)
         if self.purge is not None and closings is not None and clock.upto > clock.after:
-            closed = [batch.frame for batch in inputs[len(self.inputs) :]]
+            closed = [batch.frame for batch in inputs[len(self.inputs) :][: len(self.purge.closings)]]
             closings = closings.observe(
                 closed, sum(arrivals[n].births.height for n in self.purge.members), clock
             )
             if closings.due:
                 stores, closings = self.purge.sweep(stores, closings, self.equalities, clock)
-        return JoinState(stores, results, steps, closings), self._batch(output)
+        return JoinState(stores, results, steps, closings, early), self._batch(output)
 
     def _births(self, arrivals: Sequence[Arrivals]) -> list[pl.DataFrame]:
         """Results born in the step, with everything that was carried along."""
@@ -186,7 +206,7 @@ class Join:
         for step, due in zip(self._plan.paths[origin], self._due[origin], strict=True):
             if found is None or found.height == 0:
                 return None
-            each, earlier = arrivals[step.input], step.input < origin
+            each, earlier = arrivals[step.input], self._rank[step.input] < self._rank[origin]
             found = found.with_partners(
                 step,
                 each.new_stores if earlier or ending else each.old_stores,
@@ -224,6 +244,12 @@ class Join:
         return plan_probes(len(self.inputs), self.equalities, self.order)
 
     @cached_property
+    def _rank(self) -> tuple[int, ...]:
+        """The order in which inputs count as coming in a step; last those whose rows may not be stored at all."""
+        late = () if self.early is None else self.early.members
+        return tuple(number + len(self.inputs) * (number in late) for number in range(len(self.inputs)))
+
+    @cached_property
     def _due(self) -> tuple[tuple[pl.Expr | None, ...], ...]:
         """By input with new rows, and by probe: the parts of the residual that can be asked for the first time."""
         return tuple(tuple(self._due_on(origin)) for origin in range(len(self.inputs)))
@@ -249,9 +275,12 @@ class Join:
     @cached_property
     def _layouts(self) -> tuple[Layout, ...]:
         layouts = []
-        for each, name, keys in zip(self.inputs, self._numbered, self._plan.keys, strict=True):
+        for number, (each, name, keys) in enumerate(
+            zip(self.inputs, self._numbered, self._plan.keys, strict=True)
+        ):
             schema = dict(each.schema) if name is None else {**each.schema, name: pl.Int64()}
-            layouts.append(Layout(schema, keys))
+            asked = () if self.early is None else self.early.probed(number)
+            layouts.append(Layout(schema, tuple(dict.fromkeys((*keys, *asked)))))
         return tuple(layouts)
 
     def _no_results(self) -> Endings | None:

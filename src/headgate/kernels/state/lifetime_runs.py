@@ -16,8 +16,8 @@ from typing import Self
 
 import polars as pl
 
-from headgate.kernels.keys import Mask
-from headgate.kernels.state.index import HashIndex
+from headgate.kernels.keys import Mask, keys_agree
+from headgate.kernels.state.index import HashIndex, Positions
 from headgate.kernels.state.lifetime_run import LifetimeRun, matches
 from headgate.kernels.state.sorted_runs import SortedRuns, kept_rows
 from headgate.kernels.state.store import Layout, Match, Probes
@@ -42,6 +42,14 @@ class LifetimeRuns(SortedRuns[LifetimeRun]):
 
     def probe(self, key: int, probes: Probes) -> Iterator[Match]:
         return matches(self.runs, key, self.layout.keys[key], probes)
+
+    def meet(self, key: int, probes: Probes) -> Iterator[tuple[LifetimeRun, Positions, Positions]]:
+        """Where the partners of the probes are, run by run: pairs of a probe and a row."""
+        for run in self.runs:
+            for probe, position in run.suspects(key, probes):
+                ours = (probes.frame, probes.columns, probe)
+                equal = keys_agree(ours, (run.frame, self.layout.keys[key], position))
+                yield (run, probe, position) if equal.all() else (run, probe[equal], position[equal])
 
     def expire(self, upto: int) -> Self:
         return replace(self, runs=self._tidied(self.runs, upto, _SMALL))

@@ -1,0 +1,255 @@
+"""Settle: one clock step of an early purge; which rows that have come are stored, and which stored ones go.
+
+```
+chains, children first     what has come      asked before it is stored
+                           what is stored     asked when as many rows and closings have come as were left last time
+```
+
+So a row is asked a constant number of times on average, and a step costs what has come in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from headgate.kernels.join.early_purge import (
+    BelowCloser,
+    EarlyChain,
+    EarlyPurge,
+    EarlyState,
+    EarlyStep,
+    KeyCloser,
+    ValueCloser,
+    birth_of,
+)
+from headgate.kernels.keys import Mask, keys_agree
+from headgate.kernels.state.index import Positions
+from headgate.kernels.state.lifetime_runs import LifetimeRuns
+from headgate.kernels.state.store import Probes, Store, rows_where
+from headgate.model.batch import BORN, DIES
+from headgate.model.time import BEGINNING, NEVER, Clock
+
+_AT, _ASKED = "_at", "_asked"
+_NONE = np.empty(0, dtype=np.int64)
+# So few stored rows are not worth a look.
+_FEW = 128
+
+
+def settle(
+    purge: EarlyPurge,
+    state: EarlyState,
+    stores: Sequence[Store],
+    arrived: Sequence[pl.DataFrame],
+    further: Sequence[pl.DataFrame],
+    clock: Clock,
+) -> tuple[tuple[Store, ...], EarlyState]:
+    """The stores after a step, with the rows that have `arrived` on inputs with chains and that may still matter.
+
+    The stores of the other inputs have theirs already; `further` are the rows of the inputs of keys and bounds.
+    """
+    settling = _Settling(purge, list(stores), arrived, state, further, clock)
+    for number, chain in enumerate(purge.chains):
+        settling.look_at(number, chain)
+    return tuple(settling.stores), settling.state()
+
+
+@dataclass(frozen=True, eq=False)
+class _Partners:
+    """Rows of one more input that may meet those that ask: who asked, their columns, and births."""
+
+    asked: Positions
+    rows: pl.DataFrame
+
+    def any_for(self, height: int) -> Mask:
+        """Which of so many rows have one."""
+        found = np.zeros(height, dtype=np.bool_)
+        found[self.asked] = True
+        return found
+
+
+class _Settling:
+    def __init__(
+        self,
+        purge: EarlyPurge,
+        stores: list[Store],
+        arrived: Sequence[pl.DataFrame],
+        state: EarlyState,
+        further: Sequence[pl.DataFrame],
+        clock: Clock,
+    ) -> None:
+        self.purge, self.stores, self.clock = purge, stores, clock
+        self.arrived = {member: arrived[member] for member in purge.members}
+        """Rows that have come and are not stored yet."""
+        self.known = state.keys
+        self.waiting: dict[int, LifetimeRuns] = {}
+        """Rows that have come and have not been looked at, to be looked up."""
+        self.bounds = tuple(
+            each.observe(further[bound.source], clock)
+            for each, bound in zip(state.bounds, purge.bounds, strict=True)
+        )
+        self.told = [self._told(number, further) for number in range(len(purge.keys))]
+        self.since = list(state.since)
+        self.coming = [frame.height for frame in arrived]
+        self.news = sum(frame.height for frame in further)
+
+    def state(self) -> EarlyState:
+        """What is remembered after the step."""
+        keys = tuple(
+            known.insert(told, self.clock).expire(self.clock.upto)
+            for known, told in zip(self.known, self.told, strict=True)
+        )
+        return EarlyState(keys, self.bounds, tuple(self.since))
+
+    def look_at(self, number: int, chain: EarlyChain) -> None:
+        """Stores what stays of the rows that have come on a chain's input, and drops what goes of those stored."""
+        store = self.stores[chain.member]
+        assert isinstance(store, LifetimeRuns)
+        heard = {chain.member, *(step.input for step in chain.steps)}
+        self.since[number] += self.news + sum(self.coming[each] for each in heard)
+        new = self.arrived[chain.member].filter(pl.col(DIES) > self.clock.upto)
+        if self.since[number] >= (1 if self.purge.eager else max(_FEW, store.rows)):
+            self.since[number] = 0
+            rows = pl.concat([store.live(self.clock.upto), new])
+            gone = self._gone(chain, rows)
+            store = (
+                store.only(rows_where(rows, ~gone), self.clock)
+                if gone.any()
+                else store.insert(new, self.clock)
+            )
+        elif new.height:
+            store = store.insert(rows_where(new, ~self._gone(chain, new)), self.clock)
+        self.stores[chain.member] = store
+        del self.arrived[chain.member]
+
+    def _gone(self, chain: EarlyChain, rows: pl.DataFrame) -> Mask:
+        """Which rows of a chain's input no later result can have; the keys of those without partners are refused."""
+        done, dead = self._judged(chain, rows)
+        if chain.refuses is not None and dead.any():
+            columns = [*self.purge.keys[chain.refuses].schema, BORN, DIES]
+            refused = rows_where(rows, dead).select(columns)
+            self.told[chain.refuses] = pl.concat([self.told[chain.refuses], refused])
+        return done | dead
+
+    def _judged(self, chain: EarlyChain, rows: pl.DataFrame) -> tuple[Mask, Mask]:
+        """Which rows have met all their partners, and which have no partner where they need one."""
+        dead = np.zeros(rows.height, dtype=np.bool_)
+        open_ = np.zeros(rows.height, dtype=np.bool_)
+        named = rows.rename({BORN: birth_of(chain.member)})
+        asking = named.select(name for name in named.columns if name in chain.reads or name == DIES)
+        looked: list[_Partners] = []
+        for step in chain.own:
+            closed, partners = self._look(step, asking, chain.carries)
+            dead |= closed & ~partners.any_for(rows.height)
+            open_ |= ~closed
+            looked.append(partners)
+        done = ~dead & ~open_ if chain.closes_all else np.zeros(rows.height, dtype=np.bool_)
+        if chain.further and done.any():
+            combined = (
+                asking.with_row_index(_AT).with_columns(pl.col(_AT).cast(pl.Int64)).filter(pl.Series(done))
+            )
+            for partners in looked:
+                if partners.rows.width:
+                    combined = _combined(combined, _AT, partners)
+            self._follow(chain, combined, done, dead)
+        return done, dead
+
+    def _follow(self, chain: EarlyChain, combined: pl.DataFrame, done: Mask, dead: Mask) -> None:
+        """Takes out of `done` the rows with combinations that are open, and moves those to `dead` that have none."""
+        for step in chain.further:
+            closed, partners = self._look(step, combined, chain.carries)
+            done[combined[_AT].to_numpy()[~closed]] = False
+            combined = _combined(
+                combined.with_columns(pl.int_range(pl.len()).alias(_ASKED)), _ASKED, partners
+            )
+            combined = combined.drop(_ASKED).unique()
+        left = np.zeros(len(done), dtype=np.bool_)
+        left[combined[_AT].to_numpy()] = True
+        dead |= done & ~left
+
+    def _look(self, step: EarlyStep, rows: pl.DataFrame, carries: frozenset[str]) -> tuple[Mask, _Partners]:
+        """For each row whether an input is closed for it, and its partners there that may still meet it."""
+        probes = Probes(rows, step.values, _all(rows, BEGINNING), rows[DIES].to_numpy())
+        wanted = [name for name in self.stores[step.input].layout.schema if name in carries]
+        ours, theirs = [mine for mine, _ in step.alike], [its for _, its in step.alike]
+        met, asked, columns = [_NONE], [_NONE], []
+        for store in self._stores_of(step.input):
+            for run, probe, position in store.meet(store.layout.keys.index(step.probe), probes):
+                met.append(probe)
+                alive = run.ends.take(position) > self.clock.upto
+                if ours:
+                    alive &= keys_agree((rows, ours, probe), (run.frame, theirs, position))
+                asked.append(probe[alive])
+                where = position[alive]
+                found = [run.frame.get_column(name).gather(where) for name in wanted]
+                if birth_of(step.input) in carries:
+                    found.append(pl.Series(birth_of(step.input), run.born.take(where)))
+                columns.append(pl.DataFrame(found))
+        partners = pl.concat(columns) if columns else self._no_partners(step.input, wanted, carries)
+        return self._closed(step, rows, np.concatenate(met)), _Partners(np.concatenate(asked), partners)
+
+    def _no_partners(self, member: int, wanted: Sequence[str], carries: frozenset[str]) -> pl.DataFrame:
+        schema = {name: self.stores[member].layout.schema[name] for name in wanted}
+        if birth_of(member) in carries:
+            schema[birth_of(member)] = pl.Int64()
+        return pl.DataFrame(schema=schema)
+
+    def _closed(self, step: EarlyStep, rows: pl.DataFrame, met: Positions) -> Mask:
+        """For which rows an input is closed, some of which have `met` a row of it, dead ones included."""
+        closed = np.zeros(rows.height, dtype=np.bool_)
+        for closer in step.closers:
+            match closer:
+                case KeyCloser():
+                    closed[met] = True
+                    if closer.refused is not None:
+                        closed |= self._among(closer.refused, rows, closer.values)
+                case ValueCloser():
+                    closed |= self._among(closer.keys, rows, closer.values)
+                case BelowCloser():
+                    closed |= self.bounds[closer.bound].closes(rows, [closer.value]).to_numpy()
+        return closed
+
+    def _stores_of(self, member: int) -> tuple[LifetimeRuns, ...]:
+        """Where the rows of an input are: those that have just come may not have been looked at yet."""
+        store = self.stores[member]
+        assert isinstance(store, LifetimeRuns)
+        new = self.arrived.get(member)
+        if new is None or new.is_empty():
+            return (store,)
+        if member not in self.waiting:
+            self.waiting[member] = LifetimeRuns(store.layout).insert(new, self.clock)
+        return (store, self.waiting[member])
+
+    def _told(self, number: int, further: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The keys that a further input brings in this step, with how long they are to be remembered."""
+        keys = self.purge.keys[number]
+        if keys.source is None:
+            return pl.DataFrame(schema={**keys.schema, BORN: pl.Int64(), DIES: pl.Int64()})
+        frame = further[keys.source].select(*keys.schema, BORN, DIES).drop_nulls()
+        return (
+            frame if keys.lifetime is None else frame.with_columns((pl.col(BORN) + keys.lifetime).alias(DIES))
+        )
+
+    def _among(self, number: int, rows: pl.DataFrame, values: tuple[str, ...]) -> Mask:
+        """For each row whether its values are among some keys, those of this step included."""
+        found = np.zeros(rows.height, dtype=np.bool_)
+        probes = Probes(rows, values, _all(rows, BEGINNING), _all(rows, NEVER))
+        known, told = self.known[number], self.told[number]
+        for store in (known, LifetimeRuns(known.layout).insert(told, self.clock)):
+            for _, probe, _ in store.meet(0, probes):
+                found[probe] = True
+        return found
+
+
+def _combined(rows: pl.DataFrame, at: str, partners: _Partners) -> pl.DataFrame:
+    """Rows, numbered by a column, side by side with their partners."""
+    numbers = pl.Series(at, partners.asked, dtype=pl.Int64)
+    theirs = pl.DataFrame([numbers, *partners.rows.get_columns()])
+    return rows.join(theirs, on=at, how="inner")
+
+
+def _all(rows: pl.DataFrame, instant: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.full(rows.height, instant, dtype=np.int64)
