@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from headgate.lab.reproduce import joins, windows
+from headgate.lab.generators import Auction, Triangle
+from headgate.lab.reproduce import joins, punctuation, windows
 from headgate.lab.reproduce.claims import require_same
 from headgate.lab.reproduce.traffic import LINKS, Traffic, slices
 from headgate.model.errors import DisagreementError, InputError
+from headgate.model.time import SECOND
 
 _HEAD = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n"
 _FIELDS = "#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\n"
@@ -85,3 +89,66 @@ def test_a_window_is_filled_before_steps_are_measured(traffic: Traffic) -> None:
     assert len(cuts) == 23
     assert set(traffic.tables) == set(LINKS)
     assert np.allclose(steps / 1e6, 100 * traffic.seconds_per_row, rtol=0.01)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[dict[str, dict[str, punctuation.StateGrowth]]]:
+    """Every way of forgetting, on an auction and a triangle of few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(punctuation, "STEP_ROWS", 200)
+        found: dict[str, dict[str, punctuation.StateGrowth]] = {}
+        for workload in (
+            replace(
+                punctuation.workloads()[0], data=Auction(items=800, mean_bids=3.0, mean_duration=10 * SECOND)
+            ),
+            replace(punctuation.workloads()[1], data=Triangle(rows=1_200, open=20, uses=5)),
+        ):
+            tables = {name: stream.table() for name, stream in workload.data.streams.items()}
+            ways = punctuation.variants(workload)
+            found[workload.name] = {way.name: punctuation.measure(workload, way, tables) for way in ways}
+        yield found
+
+
+@pytest.mark.parametrize("workload", ["auction", "triangle"])
+def test_every_way_of_forgetting_finds_the_same(
+    small: dict[str, dict[str, punctuation.StateGrowth]], workload: str
+) -> None:
+    results = [each.results for each in small[workload].values()]
+    assert results[0] > 0
+    require_same(results, workload)
+
+
+@pytest.mark.parametrize("workload", ["auction", "triangle"])
+def test_eager_purge_keeps_no_more_than_lazy_and_lazy_at_most_twice_as_much(
+    small: dict[str, dict[str, punctuation.StateGrowth]], workload: str
+) -> None:
+    without, lazy, eager = (small[workload][name] for name in ("no punctuations", "lazy", "eager"))
+    assert punctuation.growth(without.joined_rows) > 2
+    assert punctuation.growth(eager.joined_rows) < 1.3
+    assert max(eager.joined_rows) <= max(lazy.joined_rows) < max(without.joined_rows)
+    kept = [max(each.joined_rows) + max(each.closed_values) for each in (lazy, eager)]
+    # And what a step brings before it can be looked at.
+    assert kept[0] <= 2 * kept[1] + 2 * 200
+
+
+def test_punctuations_that_nothing_counters_are_kept_as_long_as_they_last(
+    small: dict[str, dict[str, punctuation.StateGrowth]],
+) -> None:
+    auction = small["auction"]
+    kept, dropped = auction["punctuations kept for ever"], auction["punctuations dropped at once"]
+    # Each item is closed once on either stream.
+    assert kept.closed_values[-1] == 2 * 800
+    assert punctuation.growth(dropped.joined_rows) > 1.5
+    assert max(auction["lifespan of 200"].closed_values) < 800 < kept.closed_values[-1]
+
+
+def test_only_the_schemes_of_all_columns_purge_punctuations_too(
+    small: dict[str, dict[str, punctuation.StateGrowth]],
+) -> None:
+    fewest, every = small["triangle"]["eager"], small["triangle"]["all schemes, eager"]
+    assert punctuation.growth(fewest.closed_values) > 1.5 > punctuation.growth(every.closed_values)
+
+
+def test_a_triangle_is_safe_as_one_join_only() -> None:
+    found = punctuation._safe_trees(punctuation.workloads()[1].asked("fewest"))
+    assert found == "conditional, 0 of 3 trees are safe"

@@ -6,6 +6,7 @@ from headgate.lab.generators.dataset import Dataset, GeneratedStream
 from headgate.lab.generators.linear_road import LinearRoad
 from headgate.lab.generators.network import Network
 from headgate.lab.generators.synthetic import TABLE_5_3, TABLE_5_5, TABLE_5_6, StreamShape, Synthetic
+from headgate.lab.generators.triangle import Triangle
 from headgate.lab.generators.zeek import read_zeek
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "Network",
     "StreamShape",
     "Synthetic",
+    "Triangle",
     "read_zeek",
 ]
