@@ -21,10 +21,12 @@ from headgate.lab.generators import (
     TABLE_5_3,
     TABLE_5_5,
     TABLE_5_6,
+    Arrival,
     Auction,
     Backbone,
     Dataset,
     GeneratedStream,
+    KMon,
     LinearRoad,
     Network,
     StreamShape,
@@ -47,6 +49,8 @@ SMALL: list[Dataset] = [
     LinearRoad(cars=50),
     Synthetic(steps=500),
     Triangle(rows=500),
+    KMon(cycles=100, arrivals=(Arrival(join=20),)),
+    KMon(graph="b", cycles=50, arrivals=(Arrival(clustered=20),)),
 ]
 DISORDERED = Auction(items=60_000, items_per_second=100, disorder=30 * SECOND)
 SEVERAL_BLOCKS: list[Dataset] = [

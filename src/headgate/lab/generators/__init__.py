@@ -3,6 +3,7 @@
 from headgate.lab.generators.auction import Auction
 from headgate.lab.generators.backbone import Backbone
 from headgate.lab.generators.dataset import Dataset, GeneratedStream
+from headgate.lab.generators.kmon import Arrival, KMon, Varying
 from headgate.lab.generators.linear_road import LinearRoad
 from headgate.lab.generators.network import Network
 from headgate.lab.generators.synthetic import TABLE_5_3, TABLE_5_5, TABLE_5_6, StreamShape, Synthetic
@@ -13,14 +14,17 @@ __all__ = [
     "TABLE_5_3",
     "TABLE_5_5",
     "TABLE_5_6",
+    "Arrival",
     "Auction",
     "Backbone",
     "Dataset",
     "GeneratedStream",
+    "KMon",
     "LinearRoad",
     "Network",
     "StreamShape",
     "Synthetic",
     "Triangle",
+    "Varying",
     "read_zeek",
 ]

@@ -150,7 +150,7 @@ _ALSO_CLOSED = {"S1": "a", "S2": "b", "S3": "c"}
 
 
 def variants(workload: Workload) -> tuple[Variant, ...]:
-    """The ways to run a workload: of the triangle with more schemes, of the auction with other lives of them."""
+    """The ways to run a workload: the triangle also with more schemes, the auction with other lifespans."""
     shared = (
         Variant("no punctuations", "none"),
         Variant("lazy"),
