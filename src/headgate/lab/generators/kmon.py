@@ -299,7 +299,8 @@ class KMon(Dataset):
             return np.full(count, k, dtype=np.int64)
         parts, values = zip(*k.points, strict=True)
         over = np.arange(count) / max(1, self.cycles * per_cycle)
-        return np.interp(over, parts, values).astype(np.int64)
+        limits: Ints = np.interp(over, parts, values).astype(np.int64)
+        return limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +316,8 @@ def _scrambling_distances(values: Ints) -> Ints:
     """For each row, how many rows ago the first greater value came (0 if none did)."""
     place = np.arange(values.size)
     first = np.searchsorted(np.maximum.accumulate(values), values, side="right")
-    return np.where(first < place, place - first, 0)
+    distances: Ints = np.where(first < place, place - first, 0)
+    return distances
 
 
 def _clustering_distances(values: Ints, count: int) -> Ints:
@@ -323,7 +325,8 @@ def _clustering_distances(values: Ints, count: int) -> Ints:
     firsts, place = _firsts(values, count), np.arange(values.size)
     lasts = np.full(count, -1)
     np.maximum.at(lasts, values, place)
-    return np.maximum(0, lasts - firsts + 1 - np.bincount(values, minlength=count))
+    others: Ints = lasts - firsts + 1 - np.bincount(values, minlength=count)
+    return np.maximum(0, others)
 
 
 def _firsts(values: Ints, count: int) -> Ints:
