@@ -199,7 +199,7 @@ class Existence(ABC):
         if self.side_purge is None or state.closings is None or clock.upto <= clock.after:
             return state
         closings = state.closings.observe(closed, arrived, clock)
-        if not self.side_purge.purge.is_due(closings, closed):
+        if not closings.due:
             return replace(state, closings=closings)
         closed_values = closings.closed_values
         left, right, matches, upto = state.left, state.right, state.matches, clock.upto

@@ -80,7 +80,7 @@ class PunctuationPurge:
 Live = Callable[[int], pl.DataFrame]
 
 Sweeps: TypeAlias = Literal["eager", "lazy"]
-"""When rows and punctuations are looked through: at each step that closes something, or when enough has come."""
+"""When a join looks through rows and punctuations: at each step that closes something, or when enough has come."""
 
 
 @dataclass(frozen=True)
