@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import process_time
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from headgate.kernels.join.join import Join, JoinState
@@ -21,13 +19,11 @@ from headgate.kernels.join.purge import PunctuationPurge, Purge
 from headgate.lab.generators import Auction, Dataset, Triangle
 from headgate.lab.plots import figure
 from headgate.lab.reproduce.claims import Claim, require_same
-from headgate.lab.reproduce.traffic import slices
+from headgate.lab.reproduce.watched_run import growth, watch
 from headgate.model.time import MINUTE
 from headgate.physical.compile import compile_query
 from headgate.physical.graph import KernelStep, OperatorGraph
-from headgate.physical.program import Program
-from headgate.runtime.data import frame_of
-from headgate.runtime.local.engine import LocalRun, Progress, Stop
+from headgate.runtime.query import QueryState
 from headgate.session import Query, Session
 
 STEP_ROWS = 500
@@ -35,6 +31,9 @@ STEP_ROWS = 500
 _GROWN = 1.5
 """What is larger by more than this in the last quarter of a run than in the second has grown with it."""
 _FOR_EVER = 2**62
+_CLOSED = {"S1": "b", "S2": "c", "S3": "a"}
+"""The fewest columns of the triangle that make it safe."""
+_ALSO_CLOSED = {"S1": "a", "S2": "b", "S3": "c"}
 
 
 @dataclass(frozen=True)
@@ -145,10 +144,6 @@ def workloads(scale: int = 1) -> tuple[Workload, Workload]:
     )
 
 
-_CLOSED = {"S1": "b", "S2": "c", "S3": "a"}
-_ALSO_CLOSED = {"S1": "a", "S2": "b", "S3": "c"}
-
-
 def variants(workload: Workload) -> tuple[Variant, ...]:
     """The ways to run a workload: the triangle also with more schemes, the auction with other lifespans."""
     shared = (
@@ -205,38 +200,26 @@ def measure(workload: Workload, variant: Variant, tables: Mapping[str, pa.Table]
     """One run, looked at after every step."""
     compiled = compile_query(workload.asked(variant.promises).planned, allow_unbounded=True)
     compiled = replace(compiled, graph=_with(compiled.graph, variant.changed))
-    times = {name: table["ts"].cast(pa.int64()).to_numpy() for name, table in tables.items()}
-    every = np.sort(np.concatenate(list(times.values())))
-    cuts = np.append(every[STEP_ROWS - 1 :: STEP_ROWS], every[-1])
-    streams = [
-        (stream, slices(frame_of(tables[stream.name], stream.columns), times[stream.name], cuts))
-        for stream in compiled.streams
-    ]
-    run = LocalRun(Program((compiled,)), streams, stop=Stop.LAST_ROW)
-    state = run.states[compiled.name]
-    marks: list[tuple[int, int, int, int, float]] = []
-    begun = process_time()
-
-    def note(progress: Progress) -> None:
-        (join,) = (each for each in state.states.values() if isinstance(each, JoinState))
-        closed = 0 if join.closings is None else join.closings.rows
-        marks.append(
-            (
-                progress.rows,
-                progress.state_rows,
-                sum(store.rows for store in join.stores),
-                closed,
-                process_time() - begun,
-            )
-        )
-
-    run.run(lambda name, frame: None, lambda query, stream, late: None, note)
-    rows, states, joined, closed_values, spent = zip(*marks, strict=True)
-    half = len(rows) // 2
-    seconds = (spent[-1] - spent[half]) / max(1, rows[-1] - rows[half]) * 1_000
+    run = watch(compiled, tables, STEP_ROWS, _look)
     return StateGrowth(
-        workload.name, variant.name, rows, states, joined, closed_values, seconds, state.metrics.rows_out
+        workload.name,
+        variant.name,
+        run.rows,
+        run.sizes["state"],
+        run.sizes["joined"],
+        run.sizes["closed"],
+        run.seconds,
+        run.results[-1],
     )
+
+
+def _look(state: QueryState) -> Mapping[str, int]:
+    (join,) = (each for each in state.states.values() if isinstance(each, JoinState))
+    return {
+        "state": state.metrics.state_rows,
+        "joined": sum(store.rows for store in join.stores),
+        "closed": 0 if join.closings is None else join.closings.rows,
+    }
 
 
 def _with(graph: OperatorGraph, changed: Callable[[Purge], Purge]) -> OperatorGraph:
@@ -248,13 +231,6 @@ def _with(graph: OperatorGraph, changed: Callable[[Purge], Purge]) -> OperatorGr
         for step in graph.steps
     )
     return replace(graph, steps=steps)
-
-
-def growth(sizes: Sequence[int]) -> float:
-    """How much more is kept in the last quarter of a run than in the second, on average; 2.3 if all is kept."""
-    quarter = len(sizes) // 4
-    last, second = sizes[3 * quarter :], sizes[quarter : 2 * quarter]
-    return sum(last) / len(last) / max(1.0, sum(second) / len(second))
 
 
 def _claims(runs: Sequence[StateGrowth], trees: str) -> Iterator[Claim]:
