@@ -177,6 +177,14 @@ def test_a_window_join_keeps_whole_windows_of_rows_that_pass(monkeypatch: pytest
     assert 600 <= by_windows.state_rows[-1] <= 610
 
 
+def test_traffic_over_three_links_is_the_same_with_constraints() -> None:
+    by_windows, constrained = kmon.measure_example(scale=0.02, minutes=0.5)
+    assert by_windows.results == constrained.results
+    # 20 + 200 + 20 packets a second, for half a minute.
+    assert max(by_windows.state_rows) > 6_500
+    assert constrained.share_of(by_windows) <= 1.0
+
+
 def test_results_that_are_missing_are_counted_by_step() -> None:
     exact, found = (
         kmon.StateLine("5", way, None, (10, 20, 30, 40), (4, 4, 4, 4), results, 0.0)

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from headgate.lab.generators.backbone import Backbone
 from headgate.lab.generators.kmon import EDGES, FILTERS, RISES_AND_DROPS, Arrival, Graph, K, KMon, Varying
 from headgate.lab.reproduce.claims import require_same
 from headgate.lab.reproduce.watched_run import watch
-from headgate.model.time import MICROSECOND, format_duration
+from headgate.model.time import MICROSECOND, MINUTE, SECOND, format_duration
 from headgate.physical.compile import compile_query
 from headgate.runtime.query import QueryState
 from headgate.session import Query, Session
@@ -282,6 +284,57 @@ def _line(
 def _kept_by_operators(state: QueryState) -> Mapping[str, int]:
     """All rows but those of the answer, which ISTREAM remembers until they leave it."""
     return {"state": sum(each.rows for each in state.states.values())}
+
+
+def measure_example(
+    *, scale: float = 0.1, minutes: float = 10.0, on_progress: Callable[[str], None] = lambda what: None
+) -> tuple[StateLine, StateLine]:
+    """Section 1.1: traffic that goes over three links, by windows of so many minutes and with constraints.
+
+    `scale` is the part of the document's rates: 1,000, 10,000 and 1,000 packets a second, of which a tenth goes on.
+    """
+    rates = (1_000 * scale, 10_000 * scale, 1_000 * scale)
+    links = Backbone(seconds=72 * minutes, rates=rates, seed=1)
+    tables = {name: stream.table() for name, stream in links.streams.items()}
+    customer_to_backbone, backbone_to_out = (
+        _most_within(delay, rate) for delay, rate in zip(links.delays, rates[1:], strict=True)
+    )
+    clauses: Clauses = {
+        "C": ("KEY (pid)", f"FOREIGN KEY (pid) REFERENCES B (pid) WITHIN {customer_to_backbone} ROWS"),
+        "B": (
+            "KEY (pid)",
+            "FOREIGN KEY (pid) REFERENCES C (pid) WITHIN 0 ROWS",
+            f"FOREIGN KEY (pid) REFERENCES O (pid) WITHIN {backbone_to_out} ROWS",
+        ),
+        "O": ("KEY (pid)", "FOREIGN KEY (pid) REFERENCES B (pid) WITHIN 0 ROWS"),
+    }
+    lines = []
+    for way, declared in ((SWJ, {}), ("RIDS", clauses)):
+        on_progress(f"section 1.1, {way}")
+        session = Session()
+        session.sql(
+            "\n".join(
+                f"CREATE STREAM {name} (ts TIMESTAMP, pid BIGINT, size BIGINT) TIMESTAMP BY ts "
+                f"{' '.join(declared.get(name, ()))};"
+                for name in tables
+            )
+        )
+        window = format_duration(round(minutes * MINUTE))
+        inputs = ", ".join(f"{name} [RANGE {window}]" for name in tables)
+        query = session.sql(
+            f"SELECT ISTREAM(SUM(C.size) AS total) FROM {inputs} WHERE C.pid = B.pid AND B.pid = O.pid"
+        )
+        assert query is not None
+        run = watch(compile_query(query.planned), tables, STEP_ROWS, _kept_by_operators)
+        lines.append(StateLine("1.1", way, None, run.rows, run.sizes["state"], run.results, run.seconds))
+    require_same([each.results[-1] for each in lines], "section 1.1")
+    return lines[0], lines[1]
+
+
+def _most_within(delay: int, rate: float) -> int:
+    """More rows than come within a delay, even if arrivals crowd."""
+    mean = rate * delay / SECOND
+    return round(mean + 6 * sqrt(mean)) + 10
 
 
 def times(lines: Sequence[StateLine]) -> Iterator[tuple[str, int, float]]:
