@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.lab.generators import Arrival, KMon, Varying
 from headgate.lab.generators.kmon import EDGES, FILTERS, RISES_AND_DROPS, Edge, Graph
@@ -115,6 +118,46 @@ def test_joins_of_one_query_may_arrive_in_different_ways() -> None:
     with_child = parents.join(rows_of(data, "S3"), on="b", how="semi").height
     # Beside those that dangle, those whose child would come after the end.
     assert with_child / parents.height == pytest.approx(0.75, abs=0.05)
+
+
+ks = st.integers(0, 25)
+dangling = st.sampled_from([0.0, 0.3])
+some_arrivals = st.one_of(
+    st.builds(Arrival, join=ks, dangling=dangling),
+    st.builds(Arrival, join=ks, clustered=ks, dangling=dangling),
+    st.builds(Arrival, join=ks, ordered=ks, dangling=dangling),
+    st.builds(Arrival, child_ordered=ks, dangling=dangling),
+)
+
+
+@given(st.tuples(some_arrivals, some_arrivals), st.integers(1, 6), st.integers(0, 60), st.integers(0, 99))
+def test_no_row_breaks_a_constraint(
+    arrivals: tuple[Arrival, Arrival], multiplicity: int, cycles: int, seed: int
+) -> None:
+    data = KMon("a", cycles, arrivals, multiplicity, seed=seed)
+    for edge, arrival in zip(EDGES["a"], arrivals, strict=True):
+        parents, children = rows_of(data, edge.parent)[edge.column], rows_of(data, edge.child)[edge.column]
+        assert children.is_unique().all()
+        if arrival.clustered is not None:
+            values = parents.to_list()
+            assert max((clustering_distance(values, each) for each in values), default=0) <= arrival.clustered
+        if arrival.ordered is not None:
+            assert max(scrambling_distances(parents), default=0) <= arrival.ordered
+        if arrival.child_ordered is not None:
+            assert max(scrambling_distances(children), default=0) <= arrival.child_ordered
+        else:
+            distance = join_distances(data, edge)["distance"]
+            assert distance.is_empty() or distance.max() <= arrival.join
+
+
+@pytest.mark.parametrize("arrival", [Arrival(join=30), Arrival(clustered=20), Arrival(child_ordered=20)])
+def test_a_quarter_of_the_parents_may_dangle(arrival: Arrival) -> None:
+    data = KMon("c", 2_000, (replace(arrival, dangling=0.25),))
+    parents = rows_of(data, "S1")
+    # Before those whose child comes after the end.
+    early = parents.head(parents.height - 5 * 100)
+    without = early.join(rows_of(data, "S2"), on="a", how="anti")
+    assert without.height / early.height == pytest.approx(0.25, abs=0.03)
 
 
 @pytest.mark.parametrize(
