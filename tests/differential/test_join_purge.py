@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from tests.differential.local import compiled, restore
 from tests.differential.test_null_promises import played
 
+from headgate.kernels.join.join import Join
+from headgate.kernels.join.purge import Sweeps
 from headgate.model.time import SECOND
+from headgate.physical.graph import KernelStep, SourceStep
 from headgate.physical.program import Program
 from headgate.runtime.data import frame_of
 from headgate.runtime.local.engine import LocalRun, Progress
@@ -59,9 +63,25 @@ def test_closed_values_are_remembered_by_a_restored_state() -> None:
     assert largest_size(text, rows, restore_every=6) < 1.5 * largest_size(text, rows, restore_every=KEYS)
 
 
-def largest_size(text: str, rows: Mapping[str, pa.Table], *, restore_every: int) -> int:
+def test_an_eager_join_keeps_the_keys_that_are_open_and_a_lazy_one_at_most_twice_as_much() -> None:
+    """Keys come on b `LAG` keys after a: so many are open on b alone, each with two rows and a closing of a."""
+    rows = {"a": closed(after=0, keys=3 * KEYS), "b": closed(after=4 * LAG, keys=3 * KEYS)}
+    text = f"{DECLARED}CREATE QUERY q AS SELECT ISTREAM(a.k) FROM a, b WHERE a.k = b.k;"
+    eager, lazy = (
+        largest_size(text, rows, restore_every=3 * KEYS, sweeps=sweeps) for sweeps in ("eager", "lazy")
+    )
+    assert 3 * LAG <= eager <= 3 * LAG + 2 * STEP
+    assert eager + STEP < lazy < 2 * eager + 2 * STEP
+
+
+def largest_size(
+    text: str, rows: Mapping[str, pa.Table], *, restore_every: int, sweeps: Sweeps = "lazy"
+) -> int:
     """How many rows a query keeps at most, if its state is put together from its chunks every so many steps."""
     ready = compiled(text, "q", {})
+    ready = replace(
+        ready, graph=replace(ready.graph, steps=tuple(swept(each, sweeps) for each in ready.graph.steps))
+    )
     streams = [(each, frame_of(rows[each.name], each.columns).iter_slices(STEP)) for each in ready.streams]
     run = LocalRun(Program((ready,)), streams)
     sizes: list[int] = []
@@ -73,3 +93,10 @@ def largest_size(text: str, rows: Mapping[str, pa.Table], *, restore_every: int)
 
     run.run(lambda *_: None, lambda query, stream, late: None, after_step)
     return max(sizes)
+
+
+def swept(step: KernelStep | SourceStep, sweeps: Sweeps) -> KernelStep | SourceStep:
+    """A step whose join looks through what it keeps in another way."""
+    if not isinstance(step, KernelStep) or not isinstance(step.kernel, Join) or step.kernel.purge is None:
+        return step
+    return replace(step, kernel=replace(step.kernel, purge=replace(step.kernel.purge, sweeps=sweeps)))

@@ -21,14 +21,17 @@ from headgate.lab.generators import (
     TABLE_5_3,
     TABLE_5_5,
     TABLE_5_6,
+    Arrival,
     Auction,
     Backbone,
     Dataset,
     GeneratedStream,
+    KMon,
     LinearRoad,
     Network,
     StreamShape,
     Synthetic,
+    Triangle,
     read_zeek,
 )
 from headgate.lab.generators.draw import Choice, zipf
@@ -45,6 +48,9 @@ SMALL: list[Dataset] = [
     Backbone(seconds=0.1),
     LinearRoad(cars=50),
     Synthetic(steps=500),
+    Triangle(rows=500),
+    KMon(cycles=100, arrivals=(Arrival(join=20),)),
+    KMon(graph="b", cycles=50, arrivals=(Arrival(clustered=20),)),
 ]
 DISORDERED = Auction(items=60_000, items_per_second=100, disorder=30 * SECOND)
 SEVERAL_BLOCKS: list[Dataset] = [
@@ -54,6 +60,7 @@ SEVERAL_BLOCKS: list[Dataset] = [
     Backbone(seconds=60),
     LinearRoad(cars=30_000),
     Synthetic(steps=600_000),
+    Triangle(rows=300_000),
 ]
 ENDLESS: list[Dataset] = [
     Auction(items=10**12),
@@ -497,6 +504,21 @@ LOG = """\
 0.000249\tCqM\t::1\t0\t-\t(empty)\t0\t-\t-,c\t(empty)
 #close\t2024-04-12-19-30-00
 """
+
+
+def test_each_value_of_a_triangle_is_closed_once_by_the_last_row_that_has_it() -> None:
+    triangle = Triangle(rows=3_000, open=20, uses=5)
+    for name, columns in {"S1": "ab", "S2": "bc", "S3": "ca"}.items():
+        rows = frame(triangle[name]).with_row_index()
+        for column in columns:
+            closed = rows.group_by(column).agg(
+                pl.col("last").sum().alias("times"),
+                pl.col("index").filter(pl.col("last")).max().alias("closing"),
+                pl.col("index").max().alias("end"),
+            )
+            done = closed.filter(pl.col(column) < rows.height // 6)
+            assert (done["times"] == 1).all()
+            assert done["closing"].equals(done["end"])
 
 
 def zeek(tmp_path: Path, text: str) -> Path:

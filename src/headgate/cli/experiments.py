@@ -39,7 +39,9 @@ _ENGINE_COLUMNS = (
 )
 _WIDE = 120
 REPRODUCE_EPILOG = help_epilog(
-    "headgate reproduce windows --picture windows.png", codes={0: "done", 1: "the runs disagree"}
+    "headgate reproduce windows --picture windows.png",
+    "headgate reproduce punctuation --quick",
+    codes={0: "done", 1: "the runs disagree"},
 )
 
 
@@ -59,6 +61,7 @@ class Experiment(StrEnum):
 
     windows = "windows"
     joins = "joins"
+    punctuation = "punctuation"
 
 
 class Format(StrEnum):
@@ -129,7 +132,7 @@ def reproduce(
 ) -> None:
     """Run a document's experiment and say which of its claims hold here."""
     from headgate.lab.plots import require_drawing
-    from headgate.lab.reproduce import joins, windows
+    from headgate.lab.reproduce import joins, punctuation, windows
     from headgate.lab.reproduce.traffic import Traffic
 
     require_drawing(picture)
@@ -142,10 +145,14 @@ def reproduce(
             lambda say: windows.reproduce(traffic=traffic, longest=longest, on_progress=say),
         )
         draw: Callable[[Any, Path], None] = windows.draw
-    else:
+    elif name is Experiment.joins:
         seconds = 120 if quick else 180
         found = _working("join orders and algorithms", lambda say: joins.reproduce(seconds, on_progress=say))
         draw = joins.draw
+    else:
+        scale = 1 if quick else 5
+        found = _working("purge", lambda say: punctuation.reproduce(scale, on_progress=say))
+        draw = punctuation.draw
     if picture is not None:
         draw(found, picture)
     if format is Format.json:
@@ -270,6 +277,26 @@ def _print_kernels(found: KernelBench) -> None:
 
 def _series(found: dict[str, Any]) -> Table:
     table = Table(title="ms per 1,000 rows", title_justify="left", show_edge=False)
+    if "runs" in found:
+        for name in (
+            "streams",
+            "purge",
+            "ms",
+            "peak state rows",
+            "of the join",
+            "peak punctuations",
+            "results",
+        ):
+            table.add_column(name, justify="left" if name in ("streams", "purge") else "right")
+        for each in found["runs"]:
+            table.add_row(
+                each["workload"],
+                each["variant"],
+                f"{1e3 * each['seconds_per_1000_rows']:.1f}",
+                *(f"{max(each[size]):,}" for size in ("state_rows", "joined_rows", "closed_values")),
+                f"{each['results']:,}",
+            )
+        return table
     if "orders" in found:
         for name in ("state", "algorithm", "interval", "order", "model's cost", "ms", "results"):
             table.add_column(name, justify="left" if name in ("state", "algorithm", "order") else "right")

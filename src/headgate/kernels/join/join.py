@@ -172,7 +172,7 @@ class Join:
             closings = closings.observe(
                 closed, sum(arrivals[n].births.height for n in self.purge.members), clock
             )
-            if closings.due:
+            if self.purge.is_due(closings, closed):
                 stores, closings = self.purge.sweep(stores, closings, self.equalities, clock)
         return JoinState(stores, results, steps, closings, early), self._batch(output)
 

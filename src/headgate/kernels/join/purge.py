@@ -8,9 +8,10 @@ rows of S1     (a, b)   S2 closed at b? ── no ──► stays
                         dropped
 ```
 
-A sweep asks this of all rows at once. There is one when as many rows and punctuations have come since the last
+A sweep asks this of all rows at once. A lazy one comes when as many rows and punctuations have come since the last
 as were left then, so a row is looked at a constant number of times on average, and what is kept is at most
-about twice what must be (the lazy purge of the Punctuation document, section 5.2).
+about twice what must be. An eager one comes with every step that closes something: less is kept, and all that is
+kept is looked at each time. (The Punctuation document, section 5.2, has both; queries run with the lazy one.)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -77,6 +79,9 @@ class PunctuationPurge:
 
 Live = Callable[[int], pl.DataFrame]
 
+Sweeps: TypeAlias = Literal["eager", "lazy"]
+"""When a join looks through rows and punctuations: at each step that closes something, or when enough has come."""
+
 
 @dataclass(frozen=True)
 class Purge:
@@ -86,6 +91,7 @@ class Purge:
     chains: tuple[Chain, ...]
     punctuation_purges: tuple[PunctuationPurge, ...]
     lifespan: int
+    sweeps: Sweeps = "lazy"
 
     def initial(self) -> Closings:
         return Closings(tuple(ClosedValues.nothing(each.schema, below=each.below) for each in self.closings))
@@ -93,6 +99,12 @@ class Purge:
     @cached_property
     def members(self) -> frozenset[int]:
         return frozenset(chain.member for chain in self.chains)
+
+    def is_due(self, closings: Closings, closed: Sequence[pl.DataFrame]) -> bool:
+        """Whether it is time for a sweep after a step that closed these values."""
+        if self.sweeps == "eager":
+            return any(frame.height for frame in closed)
+        return closings.due
 
     def sweep(
         self,
@@ -171,7 +183,8 @@ class Purge:
             else:
                 # The newest that no stored row needs are kept for a while, in case one comes that does.
                 newest = np.zeros(frame.height, dtype=np.bool_)
-                newest[np.flatnonzero(~keep.to_numpy())[-self.lifespan :]] = True
+                unneeded = np.flatnonzero(~keep.to_numpy())
+                newest[unneeded[max(0, unneeded.size - self.lifespan) :]] = True
                 needed.append(keep | pl.Series(newest))
         return self._mutual(closed_values, needed)
 
