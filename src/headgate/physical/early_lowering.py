@@ -48,7 +48,8 @@ def early_purge_of(join: Join, found: JoinEarlyPurge) -> tuple[kernels.EarlyPurg
     for each in found.keys:
         schema = {name: type_of[name] for name in _columns(each)}
         source = _key_source(join, each)
-        keys.append(kernels.Keys(schema, None if source is None else len(sources), each.lifetime))
+        number = None if source is None else len(sources)
+        keys.append(_keys(each, schema, number))
         sources += () if source is None else (source,)
     bounds = []
     for closing in found.bounds:
@@ -58,6 +59,16 @@ def early_purge_of(join: Join, found: JoinEarlyPurge) -> tuple[kernels.EarlyPurg
         sources.append(KeySource(closing.scan, tuple(closing_kernels(closing))))
     chains = tuple(_chain(each) for each in found.chains)
     return kernels.EarlyPurge(chains, tuple(keys), tuple(bounds)), tuple(sources)
+
+
+def _keys(keys: RefusedKeys | ClosedKeys, schema: dict[str, pl.DataType], source: int | None) -> kernels.Keys:
+    match keys:
+        case RefusedKeys():
+            until = tuple(tuple(_closer(each) for each in one) for one in keys.until)
+            # An input that nothing closes may ask for ever.
+            return kernels.Keys(schema, source, keys.lifetime, until=until if all(until) else ())
+        case ClosedKeys():
+            return kernels.Keys(schema, source, keys.lifetime, holders=keys.holders, refused=keys.refused)
 
 
 def _columns(keys: RefusedKeys | ClosedKeys) -> Sequence[str]:

@@ -124,13 +124,18 @@ class EarlyChain:
 class Keys:
     """Keys that are remembered, with the columns of `schema`.
 
-    The join's further input number `source` brings some; they are remembered for `lifetime` from then on or, without
-    one, as long as the rows live that they come from.
+    The join's further input number `source` brings some; they are remembered for `lifetime` from then on, and refused
+    ones that the join adds as long as their rows would have lived. They are forgotten sooner where nobody asks for
+    them any more: refused ones once each of `until` has a closer that closes them; closed ones, which have `holders`,
+    when no stored row has them, of inputs with the columns to compare, and no key of `refused`, numbers of keys.
     """
 
     schema: Mapping[str, pl.DataType]
     source: int | None
-    lifetime: int | None = None
+    lifetime: int
+    until: tuple[tuple[Closer, ...], ...] = ()
+    holders: tuple[tuple[int, tuple[str, ...]], ...] | None = None
+    refused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class Bound:
 
 @dataclass(frozen=True, eq=False)
 class EarlyState(Composite):
-    """Keys and bounds; for each chain how many rows and closings have come since its rows were looked at."""
+    """Keys and bounds; for each chain, then each of the keys, how much has come since they were looked through."""
 
     keys: tuple[LifetimeRuns, ...]
     bounds: tuple[ClosedValues, ...]
@@ -189,11 +194,15 @@ class EarlyPurge:
 
     def probed(self, member: int) -> Iterator[tuple[str, ...]]:
         """The sets of columns by which rows of an input are looked up, with repeats."""
-        return (step.probe for chain in self.chains for step in chain.steps if step.input == member)
+        yield from (step.probe for chain in self.chains for step in chain.steps if step.input == member)
+        yield from (step.values for chain in self.chains for step in chain.own if chain.member == member)
+        yield from (
+            columns for keys in self.keys for holder, columns in keys.holders or () if holder == member
+        )
 
     def initial(self) -> EarlyState:
         return EarlyState(
             tuple(LifetimeRuns(Layout(each.schema, (tuple(each.schema),))) for each in self.keys),
             tuple(ClosedValues.nothing({each.column: each.dtype}, below=True) for each in self.bounds),
-            (0,) * len(self.chains),
+            (0,) * (len(self.chains) + len(self.keys)),
         )

@@ -18,18 +18,20 @@ import polars as pl
 
 from headgate.kernels.join.early_purge import (
     BelowCloser,
+    Closer,
     EarlyChain,
     EarlyPurge,
     EarlyState,
     EarlyStep,
     KeyCloser,
+    Keys,
     ValueCloser,
     birth_of,
 )
 from headgate.kernels.keys import Mask, keys_agree
 from headgate.kernels.state.index import Positions
 from headgate.kernels.state.lifetime_runs import LifetimeRuns
-from headgate.kernels.state.store import Probes, Store, rows_where
+from headgate.kernels.state.store import Layout, Probes, Store, rows_where
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import BEGINNING, NEVER, Clock
 
@@ -54,7 +56,8 @@ def settle(
     settling = _Settling(purge, list(stores), arrived, state, further, clock)
     for number, chain in enumerate(purge.chains):
         settling.look_at(number, chain)
-    return tuple(settling.stores), settling.state()
+    keys = tuple(settling.remember(number) for number in range(len(purge.keys)))
+    return tuple(settling.stores), EarlyState(keys, settling.bounds, tuple(settling.since))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,8 @@ class _Settling:
         self.arrived = {member: arrived[member] for member in purge.members}
         """Rows that have come and are not stored yet."""
         self.known = state.keys
+        self.dropped: dict[int, list[pl.DataFrame]] = {}
+        """Rows that were dropped in this step, by input."""
         self.waiting: dict[int, LifetimeRuns] = {}
         """Rows that have come and have not been looked at, to be looked up."""
         self.bounds = tuple(
@@ -96,14 +101,6 @@ class _Settling:
         self.coming = [frame.height for frame in arrived]
         self.news = sum(frame.height for frame in further)
 
-    def state(self) -> EarlyState:
-        """What is remembered after the step."""
-        keys = tuple(
-            known.insert(told, self.clock).expire(self.clock.upto)
-            for known, told in zip(self.known, self.told, strict=True)
-        )
-        return EarlyState(keys, self.bounds, tuple(self.since))
-
     def look_at(self, number: int, chain: EarlyChain) -> None:
         """Stores what stays of the rows that have come on a chain's input, and drops what goes of those stored."""
         store = self.stores[chain.member]
@@ -111,28 +108,86 @@ class _Settling:
         heard = {chain.member, *(step.input for step in chain.steps)}
         self.since[number] += self.news + sum(self.coming[each] for each in heard)
         new = self.arrived[chain.member].filter(pl.col(DIES) > self.clock.upto)
-        if self.since[number] >= (1 if self.purge.eager else max(_FEW, store.rows)):
-            self.since[number] = 0
+        if self._due(number, store.rows):
             rows = pl.concat([store.live(self.clock.upto), new])
-            gone = self._gone(chain, rows)
-            store = (
-                store.only(rows_where(rows, ~gone), self.clock)
-                if gone.any()
-                else store.insert(new, self.clock)
-            )
-        elif new.height:
-            store = store.insert(rows_where(new, ~self._gone(chain, new)), self.clock)
+            kept = self._kept(chain, rows)
+            store = store.insert(new, self.clock) if kept is rows else store.only(kept, self.clock)
+        else:
+            store = self._without_orphans(chain, store).insert(self._kept(chain, new), self.clock)
         self.stores[chain.member] = store
         del self.arrived[chain.member]
 
-    def _gone(self, chain: EarlyChain, rows: pl.DataFrame) -> Mask:
-        """Which rows of a chain's input no later result can have; the keys of those without partners are refused."""
+    def _kept(self, chain: EarlyChain, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a chain's input that a later result may have."""
+        if rows.is_empty():
+            return rows
         done, dead = self._judged(chain, rows)
-        if chain.refuses is not None and dead.any():
+        gone = done | dead
+        if not gone.any():
+            return rows
+        self._refuse(chain, rows_where(rows, dead))
+        self.dropped.setdefault(chain.member, []).append(rows_where(rows, gone))
+        return rows_where(rows, ~gone)
+
+    def _without_orphans(self, chain: EarlyChain, store: LifetimeRuns) -> LifetimeRuns:
+        """The stored rows of a chain's input but for those whose one partner has just been dropped."""
+        asked = [
+            (
+                store.layout.keys.index(step.values),
+                Probes(rows, step.probe, _all(rows, BEGINNING), _all(rows, NEVER)),
+            )
+            for step in chain.own
+            if any(isinstance(closer, KeyCloser) for closer in step.closers)
+            for rows in self.dropped.get(step.input, ())
+        ]
+        if not asked:
+            return store
+        rest, orphans = store.without(asked, self.clock.upto)
+        if orphans.height:
+            self._refuse(chain, orphans)
+            self.dropped.setdefault(chain.member, []).append(orphans)
+        return rest
+
+    def _refuse(self, chain: EarlyChain, rows: pl.DataFrame) -> None:
+        """Remembers the keys of rows that have no partners, if somebody asks."""
+        if chain.refuses is not None and rows.height:
             columns = [*self.purge.keys[chain.refuses].schema, BORN, DIES]
-            refused = rows_where(rows, dead).select(columns)
-            self.told[chain.refuses] = pl.concat([self.told[chain.refuses], refused])
-        return done | dead
+            self.told[chain.refuses] = pl.concat([self.told[chain.refuses], rows.select(columns)])
+
+    def remember(self, number: int) -> LifetimeRuns:
+        """The keys with this number after the step, when all chains have been looked at."""
+        keys, known, told = self.purge.keys[number], self.known[number], self.told[number]
+        at = len(self.purge.chains) + number
+        self.since[at] += told.height + (self.news if keys.until else 0)
+        if (keys.until or keys.holders is not None) and self._due(at, known.rows):
+            rows = pl.concat([known.live(self.clock.upto), told])
+            return known.only(rows_where(rows, self._needed(keys, rows)), self.clock)
+        return known.insert(told, self.clock).expire(self.clock.upto)
+
+    def _due(self, at: int, rows: int) -> bool:
+        """Whether so much has come that it is worth a look at so many rows; then counting begins anew."""
+        due = self.since[at] >= (1 if self.purge.eager else max(_FEW, rows // 2))
+        if due:
+            self.since[at] = 0
+        return due
+
+    def _needed(self, keys: Keys, rows: pl.DataFrame) -> Mask:
+        """Which of these keys somebody may still ask for."""
+        if keys.holders is None:
+            closed = np.ones(rows.height, dtype=np.bool_)
+            for closers in keys.until:
+                closed &= self._closed(closers, rows, _NONE)
+            return ~closed
+        needed = np.zeros(rows.height, dtype=np.bool_)
+        probes = Probes(rows, tuple(keys.schema), _all(rows, BEGINNING), _all(rows, NEVER))
+        for member, columns in keys.holders:
+            store = self.stores[member]
+            assert isinstance(store, LifetimeRuns)
+            for _, probe, _ in store.meet(store.layout.keys.index(columns), probes):
+                needed[probe] = True
+        for each in keys.refused:
+            needed |= self._among(each, rows, tuple(keys.schema))
+        return needed
 
     def _judged(self, chain: EarlyChain, rows: pl.DataFrame) -> tuple[Mask, Mask]:
         """Which rows have met all their partners, and which have no partner where they need one."""
@@ -176,6 +231,10 @@ class _Settling:
         wanted = [name for name in self.stores[step.input].layout.schema if name in carries]
         ours, theirs = [mine for mine, _ in step.alike], [its for _, its in step.alike]
         met, asked, columns = [_NONE], [_NONE], []
+        for gone in self.dropped.get(step.input, ()):
+            # The one partner has come, and no later result has it.
+            dead = LifetimeRuns(Layout(self.stores[step.input].layout.schema, (step.probe,)))
+            met += [probe for _, probe, _ in dead.insert(gone, self.clock).meet(0, probes)]
         for store in self._stores_of(step.input):
             for run, probe, position in store.meet(store.layout.keys.index(step.probe), probes):
                 met.append(probe)
@@ -189,7 +248,8 @@ class _Settling:
                     found.append(pl.Series(birth_of(step.input), run.born.take(where)))
                 columns.append(pl.DataFrame(found))
         partners = pl.concat(columns) if columns else self._no_partners(step.input, wanted, carries)
-        return self._closed(step, rows, np.concatenate(met)), _Partners(np.concatenate(asked), partners)
+        closed = self._closed(step.closers, rows, np.concatenate(met))
+        return closed, _Partners(np.concatenate(asked), partners)
 
     def _no_partners(self, member: int, wanted: Sequence[str], carries: frozenset[str]) -> pl.DataFrame:
         schema = {name: self.stores[member].layout.schema[name] for name in wanted}
@@ -197,10 +257,10 @@ class _Settling:
             schema[birth_of(member)] = pl.Int64()
         return pl.DataFrame(schema=schema)
 
-    def _closed(self, step: EarlyStep, rows: pl.DataFrame, met: Positions) -> Mask:
+    def _closed(self, closers: Sequence[Closer], rows: pl.DataFrame, met: Positions) -> Mask:
         """For which rows an input is closed, some of which have `met` a row of it, dead ones included."""
         closed = np.zeros(rows.height, dtype=np.bool_)
-        for closer in step.closers:
+        for closer in closers:
             match closer:
                 case KeyCloser():
                     closed[met] = True
@@ -228,10 +288,8 @@ class _Settling:
         keys = self.purge.keys[number]
         if keys.source is None:
             return pl.DataFrame(schema={**keys.schema, BORN: pl.Int64(), DIES: pl.Int64()})
-        frame = further[keys.source].select(*keys.schema, BORN, DIES).drop_nulls()
-        return (
-            frame if keys.lifetime is None else frame.with_columns((pl.col(BORN) + keys.lifetime).alias(DIES))
-        )
+        frame = further[keys.source].select(*keys.schema, BORN).drop_nulls()
+        return frame.with_columns((pl.col(BORN) + keys.lifetime).alias(DIES))
 
     def _among(self, number: int, rows: pl.DataFrame, values: tuple[str, ...]) -> Mask:
         """For each row whether its values are among some keys, those of this step included."""

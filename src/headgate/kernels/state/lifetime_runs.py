@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
 import polars as pl
 
 from headgate.kernels.keys import Mask, keys_agree
 from headgate.kernels.state.index import HashIndex, Positions
 from headgate.kernels.state.lifetime_run import LifetimeRun, matches
 from headgate.kernels.state.sorted_runs import SortedRuns, kept_rows
-from headgate.kernels.state.store import Layout, Match, Probes
+from headgate.kernels.state.store import Layout, Match, Probes, rows_at
 from headgate.model.batch import BORN, DIES
 from headgate.model.time import Clock
 
@@ -50,6 +51,22 @@ class LifetimeRuns(SortedRuns[LifetimeRun]):
                 ours = (probes.frame, probes.columns, probe)
                 equal = keys_agree(ours, (run.frame, self.layout.keys[key], position))
                 yield (run, probe, position) if equal.all() else (run, probe[equal], position[equal])
+
+    def without(self, asked: Sequence[tuple[int, Probes]], now: int) -> tuple[Self, pl.DataFrame]:
+        """The store without all partners of some probes by some keys, and these.
+
+        At most once in the step that ends at `now`, because what is taken out of a run is written down by step.
+        """
+        found: dict[str, list[Positions]] = {}
+        for key, probes in asked:
+            for run, _, position in self.meet(key, probes):
+                found.setdefault(run.name, []).append(position)
+        if not found:
+            return self, self.live(now).clear()
+        places = {name: np.unique(np.concatenate(each)) for name, each in found.items()}
+        taken = [rows_at(run.frame, places[run.name]) for run in self.runs if run.name in places]
+        runs = tuple(r.without(places[r.name], now) if r.name in places else r for r in self.runs)
+        return replace(self, runs=self._tidied(runs, now, _SMALL)), pl.concat(taken)
 
     def expire(self, upto: int) -> Self:
         return replace(self, runs=self._tidied(self.runs, upto, _SMALL))

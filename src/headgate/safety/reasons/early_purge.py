@@ -37,7 +37,8 @@ from headgate.safety.reasons.purge_analysis import AGED, Closing
 class RefusedKeys:
     """Keys of an input's rows that are in no result: those that its filter refuses, and those that the join drops.
 
-    `filter` is over the columns of `scan`, of which `sources` are the key; None if every row comes through.
+    `filter` is over the columns of `scan`, of which `sources` are the key; None if every row comes through. Each
+    input that asks has its place in `until`, with what closes it at a key: once all are closed, the key is forgotten.
     """
 
     member: int
@@ -46,14 +47,21 @@ class RefusedKeys:
     scan: StreamScan
     filter: Scalar | None
     lifetime: int
+    until: tuple[tuple[Closed, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class ClosedKeys:
-    """Values that an input closes one by one, remembered for a time."""
+    """Values that an input closes one by one, remembered for a time, and no longer than somebody asks for them.
+
+    Stored rows of `holders` ask, inputs with the columns to compare, and keys of `refused`, their numbers. Where rows
+    ask by columns of several inputs at once, nobody can say who asks: None.
+    """
 
     closing: Closing
     lifetime: int
+    holders: tuple[tuple[int, tuple[str, ...]], ...] | None = ()
+    refused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -270,8 +278,9 @@ class _Analysis:
         if key is not None:
             refused = None if cheap else self._refused(asking, key)
             closed.append(KeyClosed(tuple(pairs[name] for name in key.columns), key.promise, refused))
-        if not closed:
-            closed += self._told(asking, member, pairs)
+        told = None if closed else self._told(member, pairs, self._length(asking))
+        if told is not None:
+            closed.append(self._held(told))
         if not closed:
             return None
         ordered = [name for name in pairs if key is None or name in key.columns]
@@ -311,30 +320,58 @@ class _Analysis:
         lifetime, filters = self._length(asking), _filters(self.join.members[key.member])
         if lifetime is None or (not filters and key.member not in self.refusing):
             return None
-        for number, each in enumerate(self.keys):
-            if isinstance(each, RefusedKeys) and each.member == key.member:
-                if each.columns != key.columns:
-                    return None
-                self.keys[number] = replace(each, lifetime=max(each.lifetime, lifetime))
-                return number
-        refuses = conjunction(filters) if filters else None
-        self.keys.append(RefusedKeys(key.member, key.columns, key.sources, key.scan, refuses, lifetime))
-        return len(self.keys) - 1
+        numbers = (
+            n for n, e in enumerate(self.keys) if isinstance(e, RefusedKeys) and e.member == key.member
+        )
+        number = next(numbers, None)
+        if number is None:
+            refuses = conjunction(filters) if filters else None
+            self.keys.append(RefusedKeys(key.member, key.columns, key.sources, key.scan, refuses, lifetime))
+            number = len(self.keys) - 1
+        found = self.keys[number]
+        assert isinstance(found, RefusedKeys)
+        if found.columns != key.columns:
+            return None
+        until = (*found.until, tuple(self._until(asking, found, number, lifetime)))
+        self.keys[number] = replace(found, lifetime=max(found.lifetime, lifetime), until=until)
+        return number
 
-    def _told(self, asking: int, member: int, pairs: Mapping[str, str]) -> Iterator[Closed]:
-        """By values that an input closes one by one."""
-        lifetime = self._length(asking)
+    def _until(self, asking: int, keys: RefusedKeys, number: int, lifetime: int) -> Iterator[Closed]:
+        """What says that no row of an input comes any more that asks for one of these keys."""
+        pairs = {mine: its for mine, its in self._pairs(asking, [keys.member]).items() if its in keys.columns}
+        closings = list(self._promised(asking, pairs, PromiseKind.ORDER))
+        for closing in closings:
+            yield BelowClosed(self._bound(closing), column=pairs[closing.columns[0]])
+        told = None if closings else self._told(asking, pairs, lifetime)
+        if told is not None and told.values == keys.columns:
+            known = self.keys[told.keys]
+            assert isinstance(known, ClosedKeys)
+            self.keys[told.keys] = replace(known, refused=tuple(dict.fromkeys((*known.refused, number))))
+            yield told
+
+    def _told(self, member: int, pairs: Mapping[str, str], lifetime: int | None) -> ValuesClosed | None:
+        """By values that an input closes one by one, for rows that live so long."""
         closing = next(self._promised(member, pairs, PromiseKind.CLUSTER, PromiseKind.PUNCTUATION), None)
         if closing is None or lifetime is None:
-            return
-        values = tuple(pairs[name] for name in closing.columns)
-        for number, each in enumerate(self.keys):
-            if isinstance(each, ClosedKeys) and each.closing == closing:
-                self.keys[number] = replace(each, lifetime=max(each.lifetime, lifetime))
-                yield ValuesClosed(number, values)
-                return
-        self.keys.append(ClosedKeys(closing, lifetime))
-        yield ValuesClosed(len(self.keys) - 1, values)
+            return None
+        numbers = (n for n, e in enumerate(self.keys) if isinstance(e, ClosedKeys) and e.closing == closing)
+        number = next(numbers, None)
+        if number is None:
+            self.keys.append(ClosedKeys(closing, lifetime))
+            number = len(self.keys) - 1
+        found = self.keys[number]
+        self.keys[number] = replace(found, lifetime=max(found.lifetime, lifetime))
+        return ValuesClosed(number, tuple(pairs[name] for name in closing.columns))
+
+    def _held(self, told: ValuesClosed) -> ValuesClosed:
+        """Closed values that stored rows with these columns ask for."""
+        found, owners = self.keys[told.keys], {self.owner[name] for name in told.values}
+        assert isinstance(found, ClosedKeys)
+        holders = None
+        if found.holders is not None and len(owners) == 1:
+            holders = tuple(dict.fromkeys((*found.holders, (owners.pop(), told.values))))
+        self.keys[told.keys] = replace(found, holders=holders)
+        return told
 
     def _bound(self, closing: Closing) -> int:
         if closing not in self.bounds:
