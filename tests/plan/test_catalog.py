@@ -8,7 +8,8 @@ from headgate.model import types
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Column
 from headgate.model.time import SECOND
-from headgate.plan.catalog import AUTO, Clustered, Ordered, References, Source, StreamDef, TableDef
+from headgate.model.adherence import AUTO, WithinRows, WithinTime
+from headgate.plan.catalog import Clustered, Ordered, References, Source, StreamDef, TableDef
 from headgate.session import Session
 
 BIDS = """
