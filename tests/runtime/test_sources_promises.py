@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.model import types
-from headgate.model.adherence import WithinRows, WithinTime
-from headgate.model.batch import BORN
+from headgate.model.adherence import WithinRows
 from headgate.model.scalar import Scalar
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program

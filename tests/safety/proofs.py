@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from headgate.model.adherence import Adherence, Auto, WithinRows, WithinTime
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
-from headgate.model.adherence import Adherence, Auto, WithinRows, WithinTime
 from headgate.plan.catalog import StreamDef
 from headgate.runtime.data import frame_of
 from headgate.runtime.io.changes import static_table
