@@ -351,7 +351,13 @@ def test_the_oracle_agrees(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in all_cases() if "PUNCTUATED" in case.text or "ORDERED" in case.text], ids=str
+    "case",
+    [
+        case
+        for case in all_cases()
+        if any(each in case.text for each in ("PUNCTUATED", "ORDERED", "CLUSTERED"))
+    ],
+    ids=str,
 )
 def test_cases_while_sweeping_often(case: Case) -> None:
     for query, expected in case.expected.items():

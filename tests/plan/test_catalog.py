@@ -91,7 +91,7 @@ CONTRADICTIONS = {
         "FOREIGN KEY: a is INT, but ts is TIMESTAMP"
     ),
     "CREATE STREAM x (a TIMESTAMP) FOREIGN KEY (a) REFERENCES items (ts) WITHIN 5 ROWS": (
-        "FOREIGN KEY refers to items (ts), which is no KEY: a row may have many partners there"
+        "FOREIGN KEY refers to items (ts), which is no KEY: rows may have many partners"
     ),
     "CREATE STREAM x (a INT, b INT) ORDERED BY (a, b) WITHIN 5 ROWS ORDERED BY (A, b) WITHIN 9 ROWS": (
         "ORDERED BY (A, b) is declared WITHIN 5 ROWS and WITHIN 9 ROWS"

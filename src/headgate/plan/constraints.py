@@ -90,8 +90,8 @@ def refuse_unkeyed(
         return
     columns = ", ".join(referred)
     raise DeclarationError(
-        f"FOREIGN KEY refers to {parent} ({columns}), which is no KEY: a row may have many partners there",
-        remedy=f"write KEY ({columns}) in CREATE STREAM {parent} if no two of its rows agree in it, "
-        f"CLUSTERED BY ({columns}) if equal ones come close together, or leave the FOREIGN KEY out",
+        f"FOREIGN KEY refers to {parent} ({columns}), which is no KEY: rows may have many partners",
+        remedy=f"write KEY ({columns}) in CREATE STREAM {parent} if no two of its rows agree in it; "
+        "otherwise leave the FOREIGN KEY out",
         place=statement.place(clause.args["columns"][0]),
     )
