@@ -265,7 +265,7 @@ class _Keeping:
             return _Wait(max(given), said)
         match closing.promise.within:
             case WithinTime() as within:
-                return _Wait(within.length / SECOND, f"until {name} has gone so much further")
+                return _Wait(within.length / SECOND, f"by which {name} may be off")
             case WithinRows(rows) if known.rate > 0:
                 return _Wait((rows + 1) / known.rate, f"for {rows + 1:,} rows of {name}")
         return _Wait(DEFAULT_CLOSES, f"{said} (assumed)")

@@ -24,7 +24,6 @@ import polars as pl
 
 from headgate.kernels.expressions import compile_scalar
 from headgate.kernels.punctuation.clusters import closing_positions
-from headgate.kernels.punctuation.clusters_in_time import closing_instants
 from headgate.kernels.punctuation.order import settle
 from headgate.kernels.punctuation.order_in_time import rising, settle_before
 from headgate.model.adherence import WithinRows, WithinTime
@@ -153,17 +152,31 @@ class PromiseChecker:
         if known is None:
             known = present.clear().with_columns(pl.lit(False).alias(_CLOSES))
         open_, gone = known.filter(~pl.col(_CLOSES)).drop(_CLOSES), known.filter(_CLOSES)
+        asked = pl.concat([open_.join(present, on=columns, how="semi"), present])
+        left = _left_at(asked, columns, length)
+        late = new.join(left, on=columns, how="inner").filter(pl.col(BORN) > pl.col(_FIRST))
+        passed = pl.concat([late[_AT], new.join(gone, on=columns, how="semi")[_AT]])
+        last = present.group_by(columns, maintain_order=True).agg(pl.col(BORN).max())
+        every = pl.concat([open_.join(last, on=columns, how="anti"), last])
         # At the instant of the newest row more may come, which are in time for what closes then.
         newest = int(rows[BORN][-1])
-        found = closing_instants(pl.concat([open_, present]), columns, length, newest - 1)
-        late = new.join(found, on=columns, how="inner").filter(pl.col(BORN) > pl.col("_closed"))
-        passed = pl.concat([late[_AT], new.join(gone, on=columns, how="semi")[_AT]])
-        latest = found.select(*columns, BORN, pl.col("_closed").is_not_null().alias(_CLOSES))
+        latest = every.with_columns((pl.col(BORN) < newest - length).alias(_CLOSES))
+        reopened = latest.join(left, on=columns, how="semi").with_columns(pl.lit(True).alias(_CLOSES))
+        latest = pl.concat([latest.join(left, on=columns, how="anti"), reopened])
         closed = pl.concat([gone, latest.filter(_CLOSES)])
         closed = closed.unique(subset=columns, keep="first", maintain_order=True).tail(self.memory)
         state.closed = pl.concat([closed, latest.filter(~pl.col(_CLOSES))])
         mask = pl.Series([False]).new_from_index(0, rows.height)
         return mask.scatter(passed, True) if passed.len() else mask
+
+
+def _left_at(rows: pl.DataFrame, columns: list[str], length: int) -> pl.DataFrame:
+    """The values that come back after more than a time, and the first instant up to which each might have."""
+    ordered = rows.sort([*columns, BORN])
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in columns)
+    due = pl.col(BORN).shift() + length
+    back = ordered.with_columns(due.alias(_FIRST)).filter(same & (pl.col(BORN) > due))
+    return back.group_by(columns).agg(pl.col(_FIRST).min())
 
 
 def _disordered(promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:

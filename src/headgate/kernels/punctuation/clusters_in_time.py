@@ -6,7 +6,8 @@ within 10     ts      1   4   6          a is closed at 14 and b at 16, whether 
 ```
 
 Between two consecutive rows with equal values at most the time passes. So when the clock is at u, no more rows come
-with a value whose last row came at u - time or before. Of the others it is remembered when each came last.
+with a value whose last row came at u - time or before. Of the others it is remembered when each came last. Rows that
+come back to a closed value are late, and none of them comes here.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ import polars as pl
 
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
-
-_CLOSED = "_closed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,28 +62,18 @@ class ClusterInTimePunctuator:
         (batch,) = inputs
         columns = list(self.schema)
         new = batch.frame.select(*columns, BORN).drop_nulls(columns)
-        due = bool((state.open[BORN] <= max(BEGINNING, clock.upto - self.length)).any())
+        before = max(BEGINNING, clock.upto - self.length)
+        due = bool((state.open[BORN] <= before).any())
         if clock.upto <= clock.after or (new.is_empty() and not due):
             return state, Batch.empty(self.schema)
-        found = closing_instants(pl.concat([state.open, new]), columns, self.length, clock.upto)
-        rows = found.filter(pl.col(_CLOSED).is_not_null()).select(
+        latest = new.group_by(columns, maintain_order=True).agg(pl.col(BORN).max())
+        found = pl.concat([state.open.join(latest, on=columns, how="anti"), latest])
+        rows = found.filter(pl.col(BORN) <= before).select(
             *columns,
-            pl.col(_CLOSED).alias(BORN),
+            pl.col(BORN) + self.length,
             pl.lit(NEVER, dtype=pl.Int64).alias(DIES),
             pl.lit(1, dtype=pl.Int8).alias(SIGN),
         )
-        left = found.filter(pl.col(_CLOSED).is_null()).select(*columns, BORN)
-        after = ClusterInTimePunctuatorState(left.rechunk(), clock.upto)
+        left = found.filter(pl.col(BORN) > before).rechunk() if rows.height else found.rechunk()
+        after = ClusterInTimePunctuatorState(left, clock.upto)
         return after, Batch(rows.sort(BORN, maintain_order=True).select(*columns, *LIFETIME_COLUMNS))
-
-
-def closing_instants(rows: pl.DataFrame, columns: list[str], length: int, upto: int) -> pl.DataFrame:
-    """For each value its last birth and, in `_closed`, the first instant up to `upto` that closed it, if one did.
-
-    Each value's `rows` are in order of `_born`.
-    """
-    after = pl.col(BORN) + length
-    following = pl.col(BORN).shift(-1).over(columns)
-    gap = (following.is_null() | (following > after)) & (after <= upto)
-    marked = rows.with_columns(pl.when(gap).then(after).alias(_CLOSED))
-    return marked.group_by(columns, maintain_order=True).agg(pl.col(BORN).max(), pl.col(_CLOSED).min())

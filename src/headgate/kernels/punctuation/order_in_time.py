@@ -68,7 +68,7 @@ class OrderInTimePunctuator:
         records = state.records
         if batch.height:
             new = rising(pl.concat([records.tail(1), batch.frame.select(self.column, BORN)]), self.column)
-            records = pl.concat([records.head(-1), new])
+            records = pl.concat([records.head(-1), new]).rechunk()
         settled, kept = settle_before(records, clock.upto + 1 - self.length)
         if records is not state.records or kept.height < records.height:
             state = OrderInTimePunctuatorState(kept.rechunk(), clock.upto)
