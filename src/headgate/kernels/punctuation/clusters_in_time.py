@@ -64,7 +64,7 @@ class ClusterInTimePunctuator:
         new = batch.frame.select(*columns, BORN).drop_nulls(columns)
         before = max(BEGINNING, clock.upto - self.length)
         due = bool((state.open[BORN] <= before).any())
-        if clock.upto <= clock.after or (new.is_empty() and not due):
+        if new.is_empty() and not due:
             return state, Batch.empty(self.schema)
         latest = new.group_by(columns, maintain_order=True).agg(pl.col(BORN).max())
         found = pl.concat([state.open.join(latest, on=columns, how="anti"), latest])
@@ -74,6 +74,6 @@ class ClusterInTimePunctuator:
             pl.lit(NEVER, dtype=pl.Int64).alias(DIES),
             pl.lit(1, dtype=pl.Int8).alias(SIGN),
         )
-        left = found.filter(pl.col(BORN) > before).rechunk() if rows.height else found.rechunk()
+        left = found.filter(pl.col(BORN) > before).rechunk()
         after = ClusterInTimePunctuatorState(left, clock.upto)
         return after, Batch(rows.sort(BORN, maintain_order=True).select(*columns, *LIFETIME_COLUMNS))

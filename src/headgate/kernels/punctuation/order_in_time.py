@@ -62,8 +62,6 @@ class OrderInTimePunctuator:
         """The value below which nothing comes any more, at the end of the step; nothing if it is as before."""
         (batch,) = inputs
         nothing = Batch.empty({self.column: self.dtype})
-        if clock.upto <= clock.after:
-            return state, nothing
         before, _ = settle_before(state.records, clock.after + 1 - self.length)
         records = state.records
         if batch.height:
