@@ -100,6 +100,50 @@ milliseconds, microseconds
            |                                  ^^^^^^
           help: did you mean MINUTE?
         """,
+    "CREATE STREAM x (a INT) ORDERED BY (a) WITHIN many ROWS;": """
+        f.cql:4:47: error[HG101]: expected a number of rows, an interval or AUTO, found 'many'
+           |
+         4 | CREATE STREAM x (a INT) ORDERED BY (a) WITHIN many ROWS;
+           |                                               ^^^^
+          help: write WITHIN 100 ROWS, WITHIN 5 MINUTES or WITHIN AUTO
+        """,
+    "CREATE STREAM x (a INT) ORDERED BY (a) WITHIN -5 MINUTES;": """
+        f.cql:4:47: error[HG101]: an adherence cannot be negative
+           |
+         4 | CREATE STREAM x (a INT) ORDERED BY (a) WITHIN -5 MINUTES;
+           |                                               ^^
+          help: write WITHIN 100 ROWS, WITHIN 5 MINUTES or WITHIN AUTO
+        """,
+    "CREATE STREAM x (a INT) CLUSTERED BY (a) WITHIN 5;": """
+        f.cql:4:49: error[HG101]: expected ROWS or a unit of time after 5; the statement ends after '5'
+           |
+         4 | CREATE STREAM x (a INT) CLUSTERED BY (a) WITHIN 5;
+           |                                                 ^
+          help: write WITHIN 100 ROWS, WITHIN 5 MINUTES or WITHIN AUTO
+        """,
+    "CREATE STREAM x (a INT) CLUSTERED BY (a) WITHIN 5 MINUTS;": """
+        f.cql:4:51: error[HG101]: expected ROWS or a unit of time after 5, found 'MINUTS'
+           |
+         4 | CREATE STREAM x (a INT) CLUSTERED BY (a) WITHIN 5 MINUTS;
+           |                                                   ^^^^^^
+          help: did you mean MINUTE?
+        """,
+    "CREATE STREAM x (a INT) ORDERED BY (a) WITHIN 9 ROWS ORDERED BY (a) WITHIN 5 ROWS;": """
+        f.cql:4:66: error[HG203]: ORDERED BY (a) is declared WITHIN 9 ROWS and WITHIN 5 ROWS
+           |
+         4 | CREATE STREAM x (a INT) ORDERED BY (a) WITHIN 9 ROWS ORDERED BY (a) WITHIN 5 ROWS;
+           |                                                                  ^
+          help: write WITHIN 5 ROWS alone if every row keeps it, for then it keeps WITHIN 9 ROWS too; otherwise \
+WITHIN 9 ROWS alone
+        """,
+    "CREATE STREAM x (a BIGINT) FOREIGN KEY (a) REFERENCES items (itemid) WITHIN 1 HOUR;": """
+        f.cql:4:62: error[HG203]: FOREIGN KEY refers to items (itemid), which is no KEY: rows may have many partners
+           |
+         4 | CREATE STREAM x (a BIGINT) FOREIGN KEY (a) REFERENCES items (itemid) WITHIN 1 HOUR;
+           |                                                              ^^^^^^
+          help: write KEY (itemid) in CREATE STREAM items if no two of its rows agree in it; otherwise leave the \
+FOREIGN KEY out
+        """,
     "SELECT symbol FROM companies [ROWS 5];": """
         f.cql:4:30: error[HG301]: companies is a table: its rows have no time for a window to slide over
            |

@@ -13,6 +13,7 @@ PROMISES = (
     Punctuated("ab", ("ab",)),
     Punctuated("ab", keys=("a",)),
     Punctuated("ab", ordered=("a",)),
+    Punctuated("ab", ordered=("a",), timed=True),
 )
 
 

@@ -21,6 +21,9 @@ from headgate.model.source import SourceText
 Rows = dict[str, list[dict[str, object]]]
 
 APART = 20
+"""In rows, how far from each other values of a column are at most that is used for a few rounds."""
+APART_IN_TIME = 80
+"""The same in seconds: of three streams a round takes less than 27."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,13 @@ class Punctuated:
     schemes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
-    """Columns with at most `APART` rows between equal values, because a value is used for a few rounds only."""
+    """Columns with at most `APART` between equal values, because a value is used for a few rounds only."""
     ordered: tuple[str, ...] = ()
-    """Columns in order up to `APART` rows, because values of an earlier band do not come again."""
+    """Columns in order up to `APART`, because values of an earlier band do not come again."""
     refers: tuple[tuple[str, str], ...] = ()
     """Columns, and the stream whose column of the same name is a key, that has come when they do or soon after."""
+    timed: bool = False
+    """Whether it says in time, and not in rows, how close values are to each other."""
     lag: int = 0
     """For so many rounds it still brings values that the others have left behind; it closes none."""
 
@@ -47,15 +52,16 @@ class Punctuated:
             for number, scheme in enumerate(self.schemes)
         ]
         words += [f"KEY ({', '.join(key)})" for key in self.keys]
-        words += [f"CLUSTERED BY ({', '.join(each)}) WITHIN {APART} ROWS" for each in self.clusters]
-        words += [f"ORDERED BY ({each}) WITHIN {APART} ROWS" for each in self.ordered]
+        within = f"WITHIN {APART_IN_TIME} SECONDS" if self.timed else f"WITHIN {APART} ROWS"
+        words += [f"CLUSTERED BY ({', '.join(each)}) {within}" for each in self.clusters]
+        words += [f"ORDERED BY ({each}) {within}" for each in self.ordered]
         words += [
-            f"FOREIGN KEY ({each}) REFERENCES {parent} ({each}) WITHIN {APART} ROWS"
-            for each, parent in self.refers
+            f"FOREIGN KEY ({each}) REFERENCES {parent} ({each}) {within}" for each, parent in self.refers
         ]
         other = {"s1": "s2", "s2": "s1"}.get(name)
         words += [
-            f"FOREIGN KEY ({', '.join(each)}) REFERENCES {other} ({', '.join(each)}) WITHIN 99 ROWS"
+            f"FOREIGN KEY ({', '.join(each)}) REFERENCES {other} ({', '.join(each)}) "
+            f"WITHIN {'99 SECONDS' if self.timed else '99 ROWS'}"
             for each in self.clusters
         ]
         return f"CREATE STREAM {name} (ts TIMESTAMP, {columns}{flags}) TIMESTAMP BY ts {' '.join(words)};\n"

@@ -19,9 +19,10 @@ from headgate.session import Session
 
 KEY, FLAGGED = "KEY (a)", "PUNCTUATED BY (a) WHEN p"
 ORDERED, CLUSTERED = "ORDERED BY (a) WITHIN 20 ROWS", "CLUSTERED BY (a) WITHIN 20 ROWS"
+IN_TIME = ("ORDERED BY (a) WITHIN 20 SECONDS", "CLUSTERED BY (a) WITHIN 20 SECONDS")
 EVERY = "PUNCTUATED BY (a)"
 PAIR = "KEY (a, c)"
-PROMISES = (KEY, FLAGGED, EVERY, ORDERED, CLUSTERED, PAIR)
+PROMISES = (KEY, FLAGGED, EVERY, ORDERED, CLUSTERED, *IN_TIME, PAIR)
 
 DISTINCT = "SELECT DISTINCT a, c FROM s"
 GROUPS = "SELECT a, c, COUNT(*) AS n, MEDIAN(d) AS d FROM s GROUP BY a, c"
@@ -162,7 +163,7 @@ def test_queries_that_run_together_miss_only_what_breaks_their_own_promises() ->
 
 
 @pytest.mark.parametrize("query", [DISTINCT, GROUPS], ids=["distinct", "groups"])
-@pytest.mark.parametrize("promise", [KEY, FLAGGED, ORDERED, CLUSTERED])
+@pytest.mark.parametrize("promise", [KEY, FLAGGED, ORDERED, CLUSTERED, *IN_TIME])
 def test_shards_set_the_same_rows_aside(promise: str, query: str) -> None:
     text, rows = declared(promise, query), arrived(promise, 60, nulls=True)
     cluster = Cluster(stage_of(text, "q", {}, shards=3, narrow=True))

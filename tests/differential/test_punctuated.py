@@ -45,6 +45,33 @@ ORDERED_CYCLE = {
     "s2": Punctuated("bc", ("c",)),
     "s3": Punctuated("ca", ordered=("a",)),
 }
+CLUSTERS_IN_TIME = {
+    "s1": Punctuated("ab", clusters=("a",), timed=True),
+    "s2": Punctuated("ac", clusters=("a",), timed=True),
+}
+ORDERED_IN_TIME = {
+    "s1": Punctuated("ab", ordered=("a",), timed=True),
+    "s2": Punctuated("ac", ordered=("a",), timed=True),
+}
+# In rows here and in time there.
+ORDERED_BOTH_WAYS = {
+    "s1": Punctuated("ab", ordered=("a",), timed=True),
+    "s2": Punctuated("ac", ordered=("a",)),
+}
+ORDERED_CYCLE_IN_TIME = {
+    "s1": Punctuated("ab", ordered=("b",), timed=True),
+    "s2": Punctuated("bc", ("c",)),
+    "s3": Punctuated("ca", ordered=("a",), timed=True),
+}
+REFERRING_IN_TIME = {
+    "s1": Punctuated("ab", keys=("a",)),
+    "s2": Punctuated("ac", refers=(("a", "s1"),), ordered=("a",), timed=True),
+}
+REFERRING_TWICE_IN_TIME = {
+    "s1": Punctuated("ab", keys=("a",)),
+    "s2": Punctuated("cd", keys=("c",)),
+    "s3": Punctuated("ace", refers=(("a", "s1"), ("c", "s2")), ordered=("a", "c"), timed=True),
+}
 REFERRING = {
     "s1": Punctuated("ab", keys=("a",)),
     "s2": Punctuated("ac", refers=(("a", "s1"),), ordered=("a",)),
@@ -105,6 +132,44 @@ QUERIES = {
     "referring twice": (
         REFERRING_TWICE,
         "SELECT s1.a, s2.c, b, d, e FROM s1, s2, s3 WHERE s1.a = s3.a AND s2.c = s3.c",
+    ),
+    "clusters in time": (CLUSTERS_IN_TIME, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "groups of clusters in time": (
+        CLUSTERS_IN_TIME,
+        "SELECT a, SUM(c) AS c, MEDIAN(c) AS m FROM s2 GROUP BY a",
+    ),
+    "windowed cluster in time": (
+        CLUSTERS_IN_TIME,
+        "SELECT b, c FROM s1, s2 [RANGE 5 SECONDS] WHERE s1.a = s2.a",
+    ),
+    "sliding cluster in time": (
+        CLUSTERS_IN_TIME,
+        "SELECT b, c FROM s1, s2 [RANGE 6 SECONDS SLIDE 4 SECONDS] WHERE s1.a = s2.a",
+    ),
+    "ordered in time": (ORDERED_IN_TIME, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "ordered in time and in rows": (
+        ORDERED_BOTH_WAYS,
+        "SELECT s1.a, COUNT(*) AS n, MAX(c) AS c FROM s1, s2 WHERE s1.a = s2.a GROUP BY s1.a",
+    ),
+    "ordered distinct in time": (ORDERED_IN_TIME, "SELECT ISTREAM(DISTINCT a, c) FROM s2"),
+    "ordered window in time": (
+        ORDERED_IN_TIME,
+        "SELECT b, c FROM s1, s2 [RANGE 5 SECONDS SLIDE 2 SECONDS] WHERE s1.a = s2.a",
+    ),
+    "ordered cycle in time": (
+        ORDERED_CYCLE_IN_TIME,
+        f"SELECT s1.a, s2.b, s3.c FROM s1, s2, s3 WHERE {CIRCLE}",
+    ),
+    "not exists in order in time": (ORDERED_IN_TIME, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({MATCH})"),
+    "union in order in time": (ORDERED_IN_TIME, "SELECT a, b FROM s1 UNION SELECT a, c FROM s2"),
+    "referring in time": (REFERRING_IN_TIME, "SELECT s1.a, b, c FROM s1, s2 WHERE s1.a = s2.a"),
+    "referring twice in time": (
+        REFERRING_TWICE_IN_TIME,
+        "SELECT s1.a, s2.c, b, d, e FROM s1, s2, s3 WHERE s1.a = s3.a AND s2.c = s3.c",
+    ),
+    "exists of what refers in time": (
+        REFERRING_IN_TIME,
+        "SELECT s2.a, c FROM s2 WHERE EXISTS (SELECT * FROM s1 WHERE s1.a = s2.a AND s1.b < s2.c)",
     ),
     "exists": (PAIR, f"SELECT s1.a, b FROM s1 WHERE EXISTS ({MATCH})"),
     "not exists": (PAIR, f"SELECT s1.a, b FROM s1 WHERE NOT EXISTS ({MATCH})"),
@@ -286,7 +351,13 @@ def test_the_oracle_agrees(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in all_cases() if "PUNCTUATED" in case.text or "ORDERED" in case.text], ids=str
+    "case",
+    [
+        case
+        for case in all_cases()
+        if any(each in case.text for each in ("PUNCTUATED", "ORDERED", "CLUSTERED"))
+    ],
+    ids=str,
 )
 def test_cases_while_sweeping_often(case: Case) -> None:
     for query, expected in case.expected.items():
@@ -341,7 +412,7 @@ def test_the_state_does_not_grow(name: str) -> None:
     streams = QUERIES[name][0]
     rounds = (
         400
-        if "order" in name or "referring" in name
+        if "order" in name or "refer" in name or "in time" in name
         else 100
         if streams in (PAIR, AUCTION)
         else 60

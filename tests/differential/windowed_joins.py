@@ -1,13 +1,13 @@
 """Random joins of windows over streams that obey constraints, declared as tightly as the data allows.
 
 Rows come first; then what they obey is measured, and some of it is declared: keys hold by construction, an order, a
-cluster or a reference with the least number of rows for which it is true, or a few more.
+cluster or a reference with the least number of rows, or the least time, for which it is true, or some more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from random import Random
 from typing import TypeAlias
 
@@ -84,6 +84,8 @@ class WindowedJoin:
         late = {name: random.choice((0, 0, 0, 2, 5)) for name in columns}
         self.rows = {name: self._rows(random, name, spread, gap, late[name]) for name in columns}
         self.clauses = {name: self._clauses(random, name) for name in columns}
+        for name in columns:
+            self.clauses[name] += self._references(random, name)
         self.query = self._query(random)
 
     @property
@@ -129,13 +131,24 @@ class WindowedJoin:
         rows = self.rows[name]
         for column in columns[name]:
             if random.random() < 0.35:
-                found.append(f"ORDERED BY ({column}) WITHIN {disorder(rows, column) + slack(random)} ROWS")
+                k = within(random, disorder(rows, column), disorder_in_time(rows, column))
+                found.append(f"ORDERED BY ({column}) {k}")
             if random.random() < 0.35:
-                found.append(f"CLUSTERED BY ({column}) WITHIN {scatter(rows, column) + slack(random)} ROWS")
+                k = within(random, scatter(rows, column), scatter_in_time(rows, column))
+                found.append(f"CLUSTERED BY ({column}) {k}")
+        return found
+
+    def _references(self, random: Random, name: str) -> list[str]:
+        """To keys of other streams, and to what comes there in clusters."""
+        columns, found = SHAPES[self.shape][0], []
+        for column in columns[name]:
             for other, theirs in columns.items():
-                if other != name and column in theirs and random.random() < 0.4:
-                    within = distance(rows, self.rows[other], column) + slack(random)
-                    found.append(f"FOREIGN KEY ({column}) REFERENCES {other} ({column}) WITHIN {within} ROWS")
+                useful = (f"KEY ({column})", f"CLUSTERED BY ({column})")
+                known = any(clause.startswith(useful) for clause in self.clauses[other])
+                if other != name and column in theirs and known and random.random() < 0.5:
+                    rows, parent = self.rows[name], self.rows[other]
+                    k = within(random, distance(rows, parent, column), distance_in_time(rows, parent, column))
+                    found.append(f"FOREIGN KEY ({column}) REFERENCES {other} ({column}) {k}")
         return found
 
     def _query(self, random: Random) -> str:
@@ -165,9 +178,10 @@ class WindowedJoin:
         return f"SELECT {f'{kind}({items})' if kind else items} {body}"
 
 
-def slack(random: Random) -> int:
-    """How many rows more than needed are declared."""
-    return random.choice((0, 0, 1, 3))
+def within(random: Random, rows: int, seconds: int) -> str:
+    """A k that rows keep, in rows or in time: the least one, or some more."""
+    slack = random.choice((0, 0, 1, 3))
+    return f"WITHIN {rows + slack} ROWS" if random.random() < 0.5 else f"WITHIN {seconds + slack} SECONDS"
 
 
 def disorder(rows: list[Row], column: str) -> int:
@@ -202,4 +216,37 @@ def distance(rows: list[Row], parent: list[Row], column: str) -> int:
         ]
         younger = [at for at, each in enumerate(parent) if each["ts"] > row["ts"]]  # type: ignore[operator]
         found = max([found, *(at - younger[0] + 1 for at in partners if younger and at >= younger[0])])
+    return found
+
+
+def disorder_in_time(rows: list[Row], column: str) -> int:
+    """The longest time from a row to a lesser one."""
+    known = [(seconds(row), value) for row in rows if (value := row[column]) is not None]
+    return max((b - a for (a, one), (b, other) in combinations(known, 2) if other < one), default=0)
+
+
+def scatter_in_time(rows: list[Row], column: str) -> int:
+    """The longest time between two rows with equal values that follow each other."""
+    instants: dict[int, list[int]] = {}
+    for row in rows:
+        if (value := row[column]) is not None:
+            instants.setdefault(value, []).append(seconds(row))
+    return max((b - a for each in instants.values() for a, b in pairwise(each)), default=0)
+
+
+def distance_in_time(rows: list[Row], parent: list[Row], column: str) -> int:
+    """The longest time from a row to the last of its partners."""
+    pairs = ((row, each) for row in rows for each in parent)
+    later = (
+        seconds(each) - seconds(row)
+        for row, each in pairs
+        if row[column] is not None and each[column] == row[column]
+    )
+    return max(0, *later, 0)
+
+
+def seconds(row: Row) -> int:
+    """The event time of a row."""
+    found = row["ts"]
+    assert found is not None
     return found

@@ -10,7 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.kernels.punctuation.age import AgePunctuator
+from headgate.kernels.punctuation.clusters_in_time import ClusterInTimePunctuator
 from headgate.kernels.punctuation.order import OrderPunctuator
+from headgate.kernels.punctuation.order_in_time import OrderInTimePunctuator
 from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.model.batch import BORN, DIES, SIGN, Batch
 from headgate.model.time import NEVER, Clock
@@ -83,6 +85,126 @@ def test_a_step_without_rows_says_nothing_of_age() -> None:
     assert said.frame.select("aged", BORN).rows() == [(0, 1)]
     state, said = kernel.advance(state, [batch([], 0)], Clock(1, 9, 0))
     assert said.height == 0
+
+
+Timed = list[tuple[int, int | None]]
+"""Rows in order of time: how long each comes after the one before it, and its value."""
+
+LATEST = 100
+timed_rows = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(0, 6)), max_size=25)
+instants = st.sets(st.integers(0, LATEST - 1))
+lengths = st.integers(0, 9)
+
+
+def placed(rows: Timed) -> list[tuple[int, int | None]]:
+    """The instant and the value of each row."""
+    found, at = [], 0
+    for gap, value in rows:
+        at += gap
+        found.append((at, value))
+    return found
+
+
+def in_step(rows: Timed, clock: Clock) -> Batch:
+    """The rows that come in a step."""
+    mine = [(at, value) for at, value in placed(rows) if clock.after < at <= clock.upto]
+    frame = batch([value for _, value in mine], 0).frame
+    return Batch(frame.with_columns(pl.Series(BORN, [at for at, _ in mine], dtype=pl.Int64)))
+
+
+def clock_steps(cuts: set[int]) -> list[Clock]:
+    return [Clock(after, upto, 0) for after, upto in pairwise(sorted({-1, LATEST, *cuts}))]
+
+
+@given(rows=timed_rows, cuts=instants, length=lengths)
+@example(rows=[(1, 3), (3, 5), (5, 9), (3, 8)], cuts={12, 13}, length=10)
+def test_an_order_in_time_closes_what_is_less_than_a_value_so_long_ago(
+    rows: Timed, cuts: set[int], length: int
+) -> None:
+    """A row at `upto` + 1 may be less than those that came up to `length` before it, and no others."""
+    kernel = OrderInTimePunctuator("a", pl.Int64(), length)
+    state, told = kernel.initial(), None
+    assert not state.chunks()
+    for clock in clock_steps(cuts):
+        state, said = kernel.advance(kernel.restore(state.chunks()), [in_step(rows, clock)], clock)
+        said.check(clock)
+        assert said.height <= 1
+        assert told is None or not said.height or said.frame["a"][0] > told
+        told = said.frame["a"][0] if said.height else told
+        passed = [value for at, value in placed(rows) if value is not None and clock.upto + 1 - at > length]
+        assert told == max(passed, default=None)
+        assert state.rows <= 1 + sum(clock.upto - length < at <= clock.upto for at, _ in placed(rows))
+
+
+def test_the_clock_alone_moves_an_order_in_time_on() -> None:
+    kernel = OrderInTimePunctuator("a", pl.Int64(), 10)
+    rows: Timed = [(1, 3), (3, 5)]
+    state, said = kernel.advance(kernel.initial(), [in_step(rows, Clock(-1, 9, 0))], Clock(-1, 9, 0))
+    assert said.height == 0
+    told = []
+    for upto in range(10, 16):
+        clock = Clock(upto - 1, upto, 0)
+        state, said = kernel.advance(state, [in_step([], clock)], clock)
+        told += said.frame.select("a", BORN).rows()
+    assert told == [(3, 11), (5, 14)]
+    assert state.rows == 1
+    assert kernel.advance(state, [batch([], 0)], Clock(15, 15, 0))[1].height == 0
+
+
+def test_an_order_in_time_remembers_what_may_yet_be_the_greatest() -> None:
+    """Of rows that rise by the second those of the last five, and the one before; what has not risen says nothing."""
+    kernel = OrderInTimePunctuator("a", pl.Int64(), 5)
+    state, told = kernel.initial(), []
+    for at in range(20):
+        rows = batch([at, at, at - 1, None], at).frame.with_columns(pl.lit(at, dtype=pl.Int64).alias(BORN))
+        state, said = kernel.advance(state, [Batch(rows)], Clock(at - 1, at, 0))
+        told += said.frame["a"].to_list()
+        assert state.records["a"].to_list() == list(range(max(0, at - 5), at + 1))
+    assert told == list(range(15))
+    after, said = kernel.advance(state, [batch([], 0)], Clock(19, 19, 0))
+    assert after is state
+    assert said.height == 0
+    after, _ = kernel.advance(state, [batch([19, 3], 20)], Clock(19, 21, 0))
+    assert after.records["a"].to_list() == [16, 17, 18, 19]
+    settled, _ = kernel.advance(after, [batch([], 0)], Clock(21, 40, 0))
+    assert kernel.advance(settled, [batch([], 0)], Clock(40, 41, 0))[0] is settled
+
+
+@given(rows=timed_rows, cuts=instants, length=lengths)
+def test_a_cluster_in_time_is_closed_so_long_after_its_last_row(
+    rows: Timed, cuts: set[int], length: int
+) -> None:
+    kernel = ClusterInTimePunctuator({"a": pl.Int64()}, length)
+    state = kernel.initial()
+    assert not state.chunks()
+    # A value that comes back later than that is late, and does not come here.
+    known: dict[int | None, int] = {}
+    kept: Timed = []
+    at = 0
+    for place, value in placed(rows):
+        if value is None or place - known.get(value, place) <= length:
+            known[value] = place
+            kept.append((place - at, value))
+            at = place
+    told: list[tuple[int, int]] = []
+    for clock in clock_steps(cuts):
+        state, said = kernel.advance(kernel.restore(state.chunks()), [in_step(kept, clock)], clock)
+        said.check(clock)
+        told += said.frame.select("a", BORN).rows()
+        assert state.rows <= sum(clock.upto - length < at <= clock.upto for at, _ in placed(kept))
+    last = {value: place for place, value in placed(kept) if value is not None}
+    assert told == sorted(told, key=lambda each: each[1])
+    assert sorted(told) == sorted((v, at + length) for v, at in last.items() if at + length <= LATEST)
+
+
+def test_a_step_of_no_length_leaves_a_cluster_in_time_as_it_is() -> None:
+    kernel = ClusterInTimePunctuator({"a": pl.Int64()}, 5)
+    state, _ = kernel.advance(kernel.initial(), [batch([7], 0)], Clock(-1, 0, 0))
+    after, said = kernel.advance(state, [batch([], 0)], Clock(0, 0, 0))
+    assert after is state
+    assert said.height == 0
+    assert kernel.advance(state, [batch([], 0)], Clock(0, 4, 0))[0] is state
+    assert kernel.advance(state, [batch([], 0)], Clock(0, 5, 0))[0].chunks() == {}
 
 
 @given(

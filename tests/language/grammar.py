@@ -123,7 +123,7 @@ GRAMMAR: dict[str, list[str]] = {
         "WITH {name} AS ({query}) {select}",
     ],
     "names": ["({name})", "({name}, {name})"],
-    "within": ["WITHIN AUTO", "WITHIN 0 ROWS", "WITHIN 50 ROWS"],
+    "within": ["WITHIN AUTO", "WITHIN 0 ROWS", "WITHIN 50 ROWS", "WITHIN {duration}"],
     "clause": [
         "KEY {names}",
         "TIMESTAMP BY {name}",

@@ -80,6 +80,8 @@ SAME = [
     "  ORDERED BY (a) WITHIN 100 ROWS\n"
     "  CLUSTERED BY (a) WITHIN 1000 ROWS\n"
     "  CLUSTERED BY (b) WITHIN AUTO\n"
+    "  CLUSTERED BY (a, b) WITHIN 90 MINUTES\n"
+    "  ORDERED BY (b) WITHIN 0 SECONDS\n"
     "  FOREIGN KEY (a) REFERENCES items (itemid) WITHIN 50 ROWS\n"
     "  PUNCTUATED BY (a, b) WHEN a > 5 AND NOT c\n"
     "  PUNCTUATED BY (b)\n"
@@ -115,6 +117,14 @@ OTHERWISE = [
     ("SELECT 'it''s', 'a' 'b', r'\\d', \"x\" FROM s", "SELECT 'it\\'s', 'ab', '\\\\d', 'x'\nFROM s"),
     ("SELECT percentile(a, 0.5) FROM s", "SELECT QUANTILE(a, 0.5)\nFROM s"),
     ("SELECT a::int, a != b, +a FROM s -- a comment", "SELECT CAST(a AS INT), a <> b, a\nFROM s"),
+    (
+        "CREATE STREAM s (a INT) ORDERED BY (a) WITHIN INTERVAL 5 MINUTES CLUSTERED BY (a) WITHIN '90 sec'",
+        "CREATE STREAM s (a INT)\n  ORDERED BY (a) WITHIN 5 MINUTES\n  CLUSTERED BY (a) WITHIN 90 SECONDS",
+    ),
+    (
+        "CREATE STREAM s (a INT) ORDERED BY (a) WITHIN 1 hour 30 min CLUSTERED BY (a) WITHIN 50,000 row",
+        "CREATE STREAM s (a INT)\n  ORDERED BY (a) WITHIN 90 MINUTES\n  CLUSTERED BY (a) WITHIN 50000 ROWS",
+    ),
     (
         "CREATE STREAM s (a INT) USING parquet OPTIONS ('path' = 'x', \"q\" false)",
         "CREATE STREAM s (a INT)\n  USING parquet OPTIONS (path 'x', q FALSE)",

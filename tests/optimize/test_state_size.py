@@ -58,6 +58,30 @@ def test_a_constraint_takes_the_time_of_its_rows() -> None:
     assert found.terms[0].formula.startswith("5 rows/s × 25250 MILLISECONDS for 101 rows of s")
 
 
+def test_a_constraint_in_time_takes_that_time() -> None:
+    found = sizes(
+        Session.from_file(EXAMPLES / "trips.cql"),
+        "miles",
+        "streams: {trips: {rate: 5}, positions: {rate: 4}}",
+    )
+    assert rows(found)["join", "t"] == 5 * 180
+    assert rows(found)["join", "p"] == 4 * 60
+    assert found.terms[0].formula.startswith("5 rows/s × 3 MINUTES by which p may be off")
+    assert any(each.formula.startswith("up to when rows have come, at most 1 row") for each in found.terms)
+
+
+def test_an_order_in_time_remembers_the_values_of_that_time() -> None:
+    session = Session()
+    ordered = "ORDERED BY (a) WITHIN 1 MINUTE"
+    session.sql(
+        streams(f"s(a) {ordered}", f"t(a) {ordered}")
+        + "CREATE QUERY q AS SELECT s.a FROM s, t WHERE s.a = t.a;"
+    )
+    found = sizes(session, "q", "streams: {s: {rate: 5}, t: {rate: 4}}")
+    assert rows(found)["join", "s"] == 5 * 60
+    assert sorted(each.rows for each in found.terms)[:2] == [4 * 60, 4 * 60 + 1]
+
+
 def test_values_are_at_most_their_buckets() -> None:
     session = Session.from_file(EXAMPLES / "values.cql")
     found = sizes(session, "total", "streams: {s: {rate: 5}}")

@@ -12,6 +12,9 @@ Times are seconds since the epoch, as numbers; TIMESTAMP columns of inputs too. 
       s: [{ts: 1, k: 10}]
     expected:
       q: [[1, '+', 10], [6, '-', 10]]
+    late: {s: 0}
+
+`late` counts the rows of a stream that come too late, `broken` those that break a promise that each query relies on.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from headgate.language.parse import parse
 from headgate.model.source import SourceText
 
 CASES = Path(__file__).parents[1] / "cases"
-_KEYS = {"name", "about", "text", "inputs", "tables", "expected", "late"}
+_KEYS = {"name", "about", "text", "inputs", "tables", "expected", "late", "broken"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,14 @@ class Case:
     tables: Mapping[str, pa.Table | Sequence[TimedRow]]
     expected: Mapping[str, tuple[Change, ...]]
     late: Mapping[str, int] = field(default_factory=dict)
+    broken: Mapping[str, int] = field(default_factory=dict)
+    """Rows that are late because they break a promise; the oracle takes them, so they must change no answer."""
+
+    @property
+    def aside(self) -> dict[str, int]:
+        """The rows of each stream that a run sets aside, for whatever reason."""
+        names = [*self.late, *(name for name in self.broken if name not in self.late)]
+        return {name: self.late.get(name, 0) + self.broken.get(name, 0) for name in names}
 
     def __str__(self) -> str:
         return self.name
@@ -68,7 +79,8 @@ def read_case(path: Path) -> Case:
         query: tuple(Change(microseconds(time), op, canonical_row(row)) for time, op, *row in lines)
         for query, lines in found["expected"].items()
     }
-    return Case(found["name"], found["about"], found["text"], inputs, tables, expected, found.get("late", {}))
+    late, broken = found.get("late", {}), found.get("broken", {})
+    return Case(found["name"], found["about"], found["text"], inputs, tables, expected, late, broken)
 
 
 def microseconds(seconds: float) -> int:

@@ -17,9 +17,10 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from headgate.model.adherence import Adherence, Auto, WithinRows, WithinTime
 from headgate.physical.compile import compile_query
 from headgate.physical.program import Program
-from headgate.plan.catalog import AUTO, StreamDef
+from headgate.plan.catalog import StreamDef
 from headgate.runtime.data import frame_of
 from headgate.runtime.io.changes import static_table
 from headgate.runtime.local.engine import LocalRun, Stop
@@ -148,19 +149,21 @@ def broken_promises(stream: StreamDef, rows: Sequence[Row]) -> list[str]:
                 break
             if closes:
                 closed.add(value)
+    times = [_instant(stream, row) for row in rows]
     for order in stream.ordered:
         values = [tuple(row[name] for name in order.columns) for row in rows]
-        if order.within != AUTO and any(
-            later < value
-            for place, value in enumerate(values)
-            for later in values[place + order.within + 1 :]
+        if any(
+            values[later] < values[place] and _beyond(order.within, place, later, times)
+            for place, later in combinations(range(len(rows)), 2)
         ):
             broken.append(f"ORDERED BY {order.columns}")
     for cluster in stream.clustered:
         last: dict[tuple[Any, ...], int] = {}
         for place, row in enumerate(rows):
             value = tuple(row[name] for name in cluster.columns)
-            if cluster.within != AUTO and place - last.get(value, place) - 1 > cluster.within:
+            before = last.get(value, place)
+            between = place - 1 if isinstance(cluster.within, WithinRows) else place
+            if before < place and _beyond(cluster.within, before, between, times):
                 broken.append(f"CLUSTERED BY {cluster.columns}")
                 break
             last[value] = place
@@ -168,11 +171,29 @@ def broken_promises(stream: StreamDef, rows: Sequence[Row]) -> list[str]:
     return broken
 
 
+def _beyond(within: Adherence, place: int, later: int, times: Sequence[int]) -> bool:
+    """Whether a row comes more rows, or more time, after another than it may be off by."""
+    match within:
+        case WithinRows(rows):
+            return later - place > rows
+        case WithinTime(length):
+            return times[later] - times[place] > length
+        case Auto():
+            return False
+
+
+def _instant(stream: StreamDef, row: Row) -> int:
+    """The event time of a row in microseconds."""
+    assert stream.time is not None
+    return int((row[stream.time] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+
+
 def overdue(proof: Proof) -> bool:
-    """Whether a row refers to one that has not come, although so many others have."""
+    """Whether a row refers to one that has not come, although so many others have, or so much time has passed."""
     for child in proof.streams:
         for each in child.references:
-            if each.parent not in [stream.name for stream in proof.streams] or each.within == AUTO:
+            streams = {stream.name: stream for stream in proof.streams}
+            if each.parent not in streams or isinstance(each.within, Auto):
                 continue
             for place, (name, row) in enumerate(proof.arrivals):
                 if name != child.name:
@@ -180,8 +201,15 @@ def overdue(proof: Proof) -> bool:
                 wanted = tuple(row[column] for column in each.columns)
                 before = [r for n, r in proof.arrivals[:place] if n == each.parent]
                 after = [r for n, r in proof.arrivals[place:] if n == each.parent]
-                come = [tuple(r[c] for c in each.parent_columns) for r in (*before, *after[: each.within])]
-                if len(after) > each.within and wanted not in come:
+                if isinstance(each.within, WithinRows):
+                    soon = after[: each.within.rows]
+                    past = len(after) > each.within.rows
+                else:
+                    due = _instant(child, row) + each.within.length
+                    soon = [r for r in after if _instant(streams[each.parent], r) <= due]
+                    past = any(_instant(streams[n], r) > due for n, r in proof.arrivals)
+                come = [tuple(r[c] for c in each.parent_columns) for r in (*before, *soon)]
+                if past and wanted not in come:
                     return True
     return False
 

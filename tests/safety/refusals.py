@@ -34,7 +34,12 @@ PROMISES = (
     "ORDERED BY (k, v) WITHIN 20 ROWS",
     "CLUSTERED BY (k) WITHIN 5 ROWS",
     "CLUSTERED BY (v) WITHIN 100 ROWS",
+    "ORDERED BY (k) WITHIN 5 SECONDS",
+    "ORDERED BY (v) WITHIN 0 SECONDS",
+    "CLUSTERED BY (k) WITHIN 1 DAY",
+    "CLUSTERED BY (v) WITHIN 5 MILLISECONDS",
 )
+REFERRED = ("KEY (k)", "CLUSTERED BY (k) WITHIN 5 ROWS", "CLUSTERED BY (k) WITHIN 5 SECONDS")
 CHECKS = ("CHECK (k > 5)", "CHECK (v BETWEEN 0 AND 20)", "CHECK (k % 2 = 0)", "CHECK (k <> 17)")
 FILTERS = ("{a}k > 10", "{a}v <> 7", "{a}k % 2 = 0", "{a}s <> 'x'", "{a}k BETWEEN 3 AND 40", "{a}f")
 WINDOWS = (" [RANGE 10 SECONDS]", " [RANGE 10 SECONDS INTERNAL]", " [ROWS 5]", " [PARTITION BY k ROWS 2]")
@@ -49,7 +54,8 @@ def refusable_text(random: Random) -> str:
         promise = random.choice(PROMISES) if random.random() < 0.3 else ""
         streams.append(f"CREATE STREAM {name} ({columns}{checked}) TIMESTAMP BY ts {promise}")
     if random.random() < 0.1:
-        streams[0] += " FOREIGN KEY (k) REFERENCES b (k) WITHIN 5 ROWS"
+        streams[0] += f" FOREIGN KEY (k) REFERENCES b (k) WITHIN {random.choice(('5 ROWS', '5 SECONDS'))}"
+        streams[1] = f"CREATE STREAM b ({columns}) TIMESTAMP BY ts {random.choice(REFERRED)}"
     table = "CREATE TABLE t (k BIGINT, w BIGINT)" + random.choice(("", " NON RETROACTIVE"))
     return ";\n".join([*streams, table, f"CREATE QUERY answer AS {_query(random)}"]) + ";\n"
 

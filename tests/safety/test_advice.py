@@ -21,6 +21,7 @@ from tests.oracle.generate import Example, examples
 from headgate.language import nodes
 from headgate.language.parse import parse
 from headgate.language.render import render
+from headgate.model.adherence import WithinRows
 from headgate.model.errors import HeadgateError
 from headgate.model.scalar import Scalar
 from headgate.model.source import SourceText
@@ -319,7 +320,7 @@ def test_a_check_finds_what_breaks_the_promise(values: list[tuple[int | None, bo
         (Promise("s", ("k",), None, PromiseKind.KEY), [repeated(stream, ["k"])]),
         (Promise("s", ("k",), last, PromiseKind.PUNCTUATION), list(reopened(stream, ["k"], "last"))),
         (
-            Promise("s", ("k",), None, PromiseKind.ORDER, within),
+            Promise("s", ("k",), None, PromiseKind.ORDER, WithinRows(within)),
             list(disordered(stream, "k", within)),
         ),
         (not_null(stream, ["k"]), [missing(stream, ["k"])]),

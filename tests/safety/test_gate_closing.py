@@ -15,6 +15,8 @@ STREAMS = {
     "pair": "PUNCTUATED BY (k, v) WHEN last",
     "rising": "ORDERED BY (k) WITHIN 10 ROWS",
     "near": "CLUSTERED BY (k) WITHIN 10 ROWS",
+    "rising_in_time": "ORDERED BY (k) WITHIN 10 SECONDS",
+    "near_in_time": "CLUSTERED BY (k) WITHIN 10 SECONDS",
     "open": "",
 }
 TEXT = "".join(
@@ -46,6 +48,8 @@ GROUPS = "(SELECT k, MAX(v) AS m FROM o GROUP BY k) x"
         exists("o", "c"),
         exists("c", "o", word="NOT EXISTS"),
         exists("o", "rising"),
+        exists("rising", "rising_in_time"),
+        exists("rising_in_time", "o", word="NOT EXISTS"),
         exists("o [RANGE 1 MINUTE]", "p"),
         exists("o", "p [RANGE 1 MINUTE]"),
         exists("open [RANGE 1 MINUTE]", "p [RANGE 1 MINUTE]"),
@@ -57,6 +61,9 @@ GROUPS = "(SELECT k, MAX(v) AS m FROM o GROUP BY k) x"
         "SELECT k FROM o INTERSECT SELECT k FROM c",
         "SELECT k, x FROM o UNION SELECT k, x FROM p",
         "SELECT k FROM o UNION SELECT k FROM p UNION SELECT k FROM rising",
+        "SELECT k FROM rising_in_time UNION SELECT k FROM rising",
+        "SELECT DISTINCT k, v FROM near_in_time",
+        "SELECT COUNT(DISTINCT k) AS n FROM near_in_time",
         "SELECT k, COUNT(*) AS n FROM (SELECT k FROM o UNION ALL SELECT k FROM c) x GROUP BY k",
         "SELECT COUNT(DISTINCT k) AS n, SUM(DISTINCT k) AS s, MAX(v) AS m FROM o",
         "SELECT v, COUNT(DISTINCT k) AS n FROM pair WHERE v BETWEEN 0 AND 9 GROUP BY v",
@@ -81,6 +88,7 @@ def test_it_is_bounded_as_long_as_values_are_closed(query: str) -> None:
         (exists("o", "open"), "open may always bring another row"),
         (exists("open", "o"), "open may always bring another row"),
         (exists("o", "near"), "no FOREIGN KEY says that every value comes"),
+        (exists("o", "near_in_time"), "no FOREIGN KEY says that every value comes"),
         (exists("o", "pair"), "pair may always bring another row"),
         (exists("o [ROWS 5]", "p"), "can leave early"),
         (exists("o [RANGE 1 MINUTE]", "p [PARTITION BY k ROWS 1]"), "values never stop coming"),
@@ -89,6 +97,7 @@ def test_it_is_bounded_as_long_as_values_are_closed(query: str) -> None:
         ("SELECT v FROM o EXCEPT ALL SELECT v FROM p", "o has no window"),
         ("SELECT k FROM o UNION SELECT k FROM open", "o has no window"),
         ("SELECT k FROM o UNION SELECT k FROM near", "o has no window"),
+        ("SELECT k FROM o UNION SELECT k FROM near_in_time", "o has no window"),
         ("SELECT COUNT(DISTINCT v) AS n FROM o", "o has no window"),
         ("SELECT COUNT(DISTINCT k) AS n, MEDIAN(k) AS m FROM o", "o has no window"),
         ("SELECT COUNT(DISTINCT k) AS n, COUNT(DISTINCT v) AS m FROM o", "o has no window"),
@@ -120,13 +129,14 @@ def test_a_key_of_the_only_stream_needs_nothing_else_to_come(query: str) -> None
     assert verdict(query).kind == "bounded"
 
 
+@pytest.mark.parametrize("within", ["10 ROWS", "10 SECONDS"])
 @pytest.mark.parametrize(("residual", "cause"), [(" AND r.v > l.v", Cause.CONSTRAINT), ("", Cause.KEY)])
-def test_rows_that_are_kept_whole_are_let_go_by_age(residual: str, cause: Cause) -> None:
+def test_rows_that_are_kept_whole_are_let_go_by_age(residual: str, cause: Cause, within: str) -> None:
     """Of rows on the right of EXISTS without a further condition the key alone is kept, which has no age."""
-    text = """
+    text = f"""
     CREATE STREAM l (ts TIMESTAMP, k BIGINT, v BIGINT) TIMESTAMP BY ts KEY (k);
     CREATE STREAM r (ts TIMESTAMP, k BIGINT, v BIGINT) TIMESTAMP BY ts KEY (k)
-      FOREIGN KEY (k) REFERENCES l (k) WITHIN 10 ROWS;
+      FOREIGN KEY (k) REFERENCES l (k) WITHIN {within};
     """
     found = Session().sql(
         f"{text} CREATE QUERY q AS SELECT k FROM l WHERE EXISTS (SELECT * FROM r WHERE r.k = l.k{residual});"

@@ -189,9 +189,61 @@ def test_a_reference_bounds_the_row_that_refers_and_not_the_one_referred_to() ->
     referring = "bids(item, gain) FOREIGN KEY (item) REFERENCES items (item) WITHIN 5 ROWS"
     found = verdict(streams("items(item) KEY (item)", referring) + query)
     assert causes(found) == {"i": "none", "b": "constraint"}
-    unkeyed = verdict(streams("items(item)", referring) + query)
+    unkeyed = verdict(streams("items(item) CLUSTERED BY (item) WITHIN AUTO", referring) + query)
     assert causes(unkeyed) == {"i": "none", "b": "none"}
     assert "only if items (item) is a KEY" in state(unkeyed, "join", "i").reason
+
+
+def test_an_order_in_time_bounds_the_others_as_one_in_rows_does() -> None:
+    ordered = "ORDERED BY (a) WITHIN 90 SECONDS"
+    found = verdict(
+        streams(f"s(a, b) {ordered}", f"t(a, b) {ordered}")
+        + "CREATE QUERY q AS SELECT s.a, COUNT(*) AS n FROM s, t WHERE s.a = t.a GROUP BY s.a;"
+    )
+    assert causes(found) == {"s": "constraint", "t": "constraint"}
+    assert state(found, "join", "s").reason == (
+        "a row of s is dropped when t has gone beyond t.a = s.a (ORDERED BY (a) WITHIN 90 SECONDS)"
+    )
+    assert state(found, "punctuations", "s").reason == (
+        "its values of the last 90 seconds are remembered, and the greatest before them"
+    )
+    assert [each.sentence for each in found.assumes] == [
+        "a of s goes on rising",
+        "a of t goes on rising",
+        "rows of s and t keep coming",
+    ]
+
+
+def test_a_reference_in_time_needs_the_clock_alone() -> None:
+    referring = "bids(item, gain) FOREIGN KEY (item) REFERENCES items (item) WITHIN 5 MINUTES"
+    query = "CREATE QUERY q AS SELECT gain FROM items [RANGE 1 DAY] i, bids b WHERE i.item = b.item;"
+    found = verdict(streams("items(item) KEY (item)", referring) + query)
+    assert state(found, "join", "b").reason.endswith(
+        "has come (KEY (item)) or can come no more, 5 minutes after it (FOREIGN KEY)"
+    )
+    reasons = [each.reason for each in found.states if each.operator == "punctuations"]
+    assert "up to when its rows have come is remembered" in reasons
+    assert [each.sentence for each in found.assumes if "items" in each.sentence] == [
+        "rows of items and bids keep coming"
+    ]
+
+
+def test_a_cluster_in_time_needs_no_other_rows() -> None:
+    found = verdict(
+        streams("t(a, b) CLUSTERED BY (a) WITHIN 5 MINUTES")
+        + "CREATE QUERY q AS SELECT a, MEDIAN(b) AS b FROM t GROUP BY a;"
+    )
+    assert state(found, "aggregate", "t").reason == (
+        "a group is forgotten when its t.a is closed on t (CLUSTERED BY (a) WITHIN 5 MINUTES); "
+        "a row with NULL there is late"
+    )
+    assert [each.as_dict() for each in found.assumes] == [
+        {
+            "sentence": "no value of a keeps coming on t for ever",
+            "otherwise": "what waits for a value that keeps coming stays",
+            "metric": "state_rows",
+        }
+    ]
 
 
 def test_clustered_values_are_closed_when_others_have_come_if_all_values_do_come() -> None:

@@ -193,6 +193,8 @@ ONE_STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v BIGINT, f BOOLEAN{}) TI
         ("ORDERED BY (k) WITHIN 5 ROWS", "SELECT DISTINCT k + 1 AS g FROM s", "ORDERED BY (k) of s"),
         ("ORDERED BY (k) WITHIN 999 ROWS", "SELECT DISTINCT k + 1 AS g FROM s", "ORDERED BY (k) of s"),
         ("CLUSTERED BY (k) WITHIN 5 ROWS", "SELECT DISTINCT k + 1 AS g FROM s", "CLUSTERED BY (k) of s"),
+        ("ORDERED BY (k) WITHIN 9 DAYS", "SELECT DISTINCT k + 1 AS g FROM s", "ORDERED BY (k) of s"),
+        ("CLUSTERED BY (k) WITHIN 9 DAYS", "SELECT DISTINCT k + 1 AS g FROM s", "CLUSTERED BY (k) of s"),
         ("PUNCTUATED BY (k) WHEN k % 3 = 0", "SELECT DISTINCT k + 1 AS g FROM s", "PUNCTUATED BY (k) of s"),
         ("CHECK", "SELECT DISTINCT k FROM s", "break a promise: CHECK of s"),
     ],
@@ -232,13 +234,15 @@ def test_a_claim_that_holds_passes() -> None:
     assert isinstance(play(claim, compile_query(session.queries[0].planned, allow_unbounded=True)), Shown)
 
 
-@pytest.mark.parametrize(("within", "breaks"), [(0, True), (2, True), (40, False)])
-def test_a_reference_is_kept_if_its_row_comes_in_time(within: int, breaks: bool) -> None:
+@pytest.mark.parametrize(
+    ("within", "breaks"), [("0 ROWS", True), ("2 ROWS", True), ("40 ROWS", False), ("9 DAYS", True)]
+)
+def test_a_reference_is_kept_if_its_row_comes_in_time(within: str, breaks: bool) -> None:
     session = Session()
     session.sql(
-        "CREATE STREAM p (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts;"
+        "CREATE STREAM p (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts KEY (k);"
         "CREATE STREAM c (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts "
-        f"FOREIGN KEY (k) REFERENCES p (k) WITHIN {within} ROWS;"
+        f"FOREIGN KEY (k) REFERENCES p (k) WITHIN {within};"
     )
     places = {"c": [0, 1, 2, 3], "p": [4, 5, 6, 7, 8]}
     keys = {"c": [4, 3, 2, 1], "p": [1, 2, 3, 4, 5]}

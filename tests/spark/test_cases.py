@@ -11,9 +11,18 @@ import pytest
 from tests.oracle.casefile import Case, all_cases
 from tests.oracle.values import same_output
 from tests.spark.on_spark import output_on_spark
+from tests.spark.shards import stage_of
 
 CASES = {case.name: case for case in all_cases()}
-SAMPLE = ("late", "table-changes", "join", "types", "rstream-slide-aggregate", "except")
+SAMPLE = (
+    "late",
+    "clustered-within-time",
+    "table-changes",
+    "join",
+    "types",
+    "rstream-slide-aggregate",
+    "except",
+)
 
 
 def in_batches(inputs: Mapping[str, pa.Table], count: int) -> list[dict[str, pa.Table]]:
@@ -37,7 +46,8 @@ def agree(spark: Any, folder: Path, case: Case, *, shards: int, batches: int) ->
         arrivals = in_batches(case.inputs, batches)
         found, metrics = output_on_spark(spark, place, case.text, query, arrivals, case.tables, shards=shards)
         assert same_output(found, expected), f"{case}: expected {expected}\nfound {found}"
-        read = {stream: n for stream, n in case.late.items() if stream in case.inputs}
+        streams = stage_of(case.text, query, case.tables, shards=shards).graph.streams
+        read = {stream: n for stream, n in case.aside.items() if stream in streams}
         assert not read or metrics["late_rows"] == sum(read.values())
 
 

@@ -37,7 +37,7 @@ def test_all_at_once(case: Case, shards: int) -> None:
         cluster.batch(in_partitions(whole, 3))
         cluster.end()
         assert same_output(cluster.changes(), expected)
-        read = {name: count for name, count in case.late.items() if name in cluster.stage.graph.streams}
+        read = {name: count for name, count in case.aside.items() if name in cluster.stage.graph.streams}
         assert cluster.late == {name: count for name, count in read.items() if count}
 
 

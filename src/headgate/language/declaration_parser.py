@@ -9,12 +9,17 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from headgate.language import nodes
-from headgate.language.window_parser import WindowParser
+from headgate.language.base_parser import CqlSyntaxError
+from headgate.language.window_parser import UNIT_NAMES, WindowParser
+from headgate.model.time import UNITS
 
 _TYPE_WORDS = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "DOUBLE", "DECIMAL"),
     *("STRING", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT"),
 )
+_ROWS = ("ROWS", "ROW")
+_BEFORE_TIME = (TokenType.INTERVAL, TokenType.STRING)
+"""What a duration may begin with other than a number."""
 
 
 class DeclarationParser(WindowParser):
@@ -68,14 +73,38 @@ class DeclarationParser(WindowParser):
         return nodes.TimestampBy(this=column, slack=slack)
 
     def _cql_adherence(self) -> exp.Expr:
-        if not self._match_text_seq("WITHIN"):
-            raise self._cql_error("expected WITHIN n ROWS or WITHIN AUTO")
-        if self._match_text_seq("AUTO"):
-            return nodes.Adherence()
-        rows = self._cql_count("an adherence", least=0)
-        if not self._match_texts(("ROWS", "ROW")):
-            raise self._cql_error("expected ROWS")
-        return nodes.Adherence(rows=rows)
+        """`WITHIN 100 ROWS`, `WITHIN 5 MINUTES`, `WITHIN AUTO`."""
+        try:
+            if not self._match_text_seq("WITHIN"):
+                raise self._cql_error("expected WITHIN and a number of rows, an interval or AUTO")
+            if self._match_text_seq("AUTO"):
+                return nodes.Adherence()
+            return self._cql_rows() or nodes.Adherence(
+                length=self._cql_duration("an adherence", positive=False)
+            )
+        except CqlSyntaxError as error:
+            error.remedy = error.remedy or "write WITHIN 100 ROWS, WITHIN 5 MINUTES or WITHIN AUTO"
+            raise
+
+    def _cql_rows(self) -> exp.Expr | None:
+        """An adherence in rows; None if what follows is one in time."""
+        self._cql_refuse_negative("an adherence")
+        token, following = self._curr, self._next
+        if not token or not (token.text[:1].isdigit() or token.token_type in _BEFORE_TIME):
+            raise self._cql_error("expected a number of rows, an interval or AUTO")
+        if token.token_type != TokenType.NUMBER:
+            return None
+        index = self._index
+        if token.text.isdigit() or (following and following.text.upper() in _ROWS):
+            rows = self._cql_count("an adherence", least=0)
+            if self._match_texts(_ROWS):
+                return nodes.Adherence(rows=rows)
+            if not self._curr or self._curr.text.upper() not in UNIT_NAMES:
+                raise self._cql_unknown_word(
+                    f"expected ROWS or a unit of time after {token.text}", ("ROWS", *UNITS)
+                )
+            self._retreat(index)
+        return None
 
     def _cql_names(self) -> list[exp.Expr]:
         self._cql_expect(TokenType.L_PAREN, "expected ( and column names")

@@ -52,13 +52,15 @@ def _emit(self: CqlGenerator, node: exp.Expr) -> str:
 
 
 def _adherence(self: CqlGenerator, node: exp.Expr) -> str:
-    rows = node.args.get("rows")
+    rows, length = node.args.get("rows"), node.args.get("length")
+    if length is not None:
+        return f"WITHIN {format_duration(length)}"
     return "WITHIN AUTO" if rows is None else f"WITHIN {rows} ROWS"
 
 
 def _timestamp_by(self: CqlGenerator, node: exp.Expr) -> str:
     slack = node.args.get("slack")
-    within = "" if slack is None else f" WITHIN INTERVAL {format_duration(slack) if slack else '0 SECONDS'}"
+    within = "" if slack is None else f" WITHIN INTERVAL {format_duration(slack)}"
     return f"TIMESTAMP BY {self.sql(node, 'this')}{within}"
 
 

@@ -46,9 +46,12 @@ class Emit(exp.Expression):
 
 
 class Adherence(exp.Expression):
-    """How closely a constraint is kept: `WITHIN 50 ROWS`, or `WITHIN AUTO` for monitoring."""
+    """How closely a constraint is kept: `WITHIN 50 ROWS`, `WITHIN 5 MINUTES`, or `WITHIN AUTO` for monitoring.
 
-    arg_types: ClassVar[dict[str, bool]] = {"rows": False}
+    `rows` is a count, `length` are microseconds.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"rows": False, "length": False}
 
 
 class TimestampBy(exp.Expression):
@@ -64,19 +67,19 @@ class Key(exp.Expression):
 
 
 class OrderedBy(exp.Expression):
-    """`ORDERED BY (bidid) WITHIN 100 ROWS`: OA(k)."""
+    """`ORDERED BY (bidid) WITHIN 100 ROWS`, or `WITHIN 5 MINUTES`: OA(k)."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True, "within": True}
 
 
 class ClusteredBy(exp.Expression):
-    """`CLUSTERED BY (itemid) WITHIN 1000 ROWS`: CA(k)."""
+    """`CLUSTERED BY (itemid) WITHIN 1000 ROWS`, or `WITHIN 5 MINUTES`: CA(k)."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True, "within": True}
 
 
 class ForeignKey(exp.Expression):
-    """`FOREIGN KEY (a) REFERENCES items (a) WITHIN 50 ROWS`: RIDS(k)."""
+    """`FOREIGN KEY (a) REFERENCES items (a) WITHIN 50 ROWS`, or `WITHIN 5 MINUTES`: RIDS(k)."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "expressions": True,

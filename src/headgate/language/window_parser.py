@@ -12,7 +12,7 @@ from headgate.language import nodes
 from headgate.language.base_parser import BaseParser, CqlSyntaxError
 from headgate.model.time import UNITS
 
-_UNIT_NAMES = {
+UNIT_NAMES = {
     **{alias: unit for unit in UNITS for alias in (unit, unit + "S")},
     "SEC": "SECOND",
     "SECS": "SECOND",
@@ -23,6 +23,7 @@ _UNIT_NAMES = {
     "MS": "MILLISECOND",
     "US": "MICROSECOND",
 }
+"""What a unit of time may be called, and the name by which it is known."""
 _LONGEST = 2**62
 _MOST_ROWS = 2**31 - 1
 
@@ -148,7 +149,7 @@ class WindowParser(BaseParser):
         if not unit and self._curr:
             unit = self._curr.text
             self._advance()
-        name = _UNIT_NAMES.get(unit.upper())
+        name = UNIT_NAMES.get(unit.upper())
         if name is None:
             known = ", ".join(each.lower() + "s" for each in reversed(UNITS))
             if unit.isalpha():

@@ -62,7 +62,9 @@ def tick_at_or_after(instant: int, slide: int) -> int:
 
 
 def format_duration(microseconds: int) -> str:
-    """A duration in the largest unit that keeps it whole: `90 SECONDS`, `1 MINUTE`."""
+    """A duration in the largest unit that keeps it whole: `90 SECONDS`, `1 MINUTE`; none is `0 SECONDS`."""
+    if microseconds == 0:
+        return "0 SECONDS"
     for name in ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND"):
         size = UNITS[name]
         if microseconds % size == 0 and microseconds >= size:

@@ -4,7 +4,7 @@
 |---|---|
 | time | rows per second × the time until no partner comes, or no row of the group |
 | punctuation, key | rows per second × the time until the values that a row waits for are closed (`closes`) |
-| constraint | rows per second × the time that the constraint's k rows take on the other stream |
+| constraint | rows per second × the time that the constraint's k rows take on the other stream, or the time k |
 | values | at most as many as there are buckets, groups or values |
 | closed values | those that others have not closed yet, or as many as have a lifespan |
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from headgate.model.adherence import WithinRows, WithinTime
 from headgate.model.time import SECOND, format_duration
 from headgate.optimize.estimate import Estimates, estimate, input_name
 from headgate.optimize.optimize import OptimizedPlan
@@ -21,6 +22,7 @@ from headgate.optimize.state import StateChoice, StoredInput, choose_state, row_
 from headgate.optimize.statistics import DEFAULT_CLOSES, Statistics
 from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
+from headgate.safety.promise import Promise, PromiseKind
 from headgate.safety.reasons.deaths import announces_deaths, is_aggregate
 from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
 from headgate.safety.reasons.group_closing import GroupClosing
@@ -193,8 +195,7 @@ class _Keeping:
         width = float(_NUMBER_BYTES * (len(closing.columns) + 1))
         name = f"closed {closing.scan.name}"
         if closing.below:
-            rows = float((closing.promise.within or 0) + 1)
-            formula = f"the last {closing.promise.within or 0:,} rows and one before them"
+            rows, formula = _remembered(closing.promise, known.rate)
             return StoredInput(name, "values", rows, rows * width, formula=formula, at_most=True)
         if punctuation_purges.lifespan is not None:
             rows = float(punctuation_purges.lifespan)
@@ -262,10 +263,26 @@ class _Keeping:
         said = f"until {name} is closed"
         if given:
             return _Wait(max(given), said)
-        within = closing.promise.within
-        if within is not None and known.rate > 0:
-            return _Wait((within + 1) / known.rate, f"for {within + 1:,} rows of {name}")
+        match closing.promise.within:
+            case WithinTime() as within:
+                return _Wait(within.length / SECOND, f"by which {name} may be off")
+            case WithinRows(rows) if known.rate > 0:
+                return _Wait((rows + 1) / known.rate, f"for {rows + 1:,} rows of {name}")
         return _Wait(DEFAULT_CLOSES, f"{said} (assumed)")
+
+
+def _remembered(promise: Promise, rate: float) -> tuple[float, str]:
+    """How many values of a stream are kept to know how far it has come, and of which rows."""
+    match promise.kind, promise.within:
+        case PromiseKind.REFERENCE, WithinTime():
+            return 1.0, "up to when rows have come"
+        case _, WithinTime() as within:
+            rows = rate * within.length / SECOND + 1
+            return rows, f"{rate:,.6g} rows/s × {format_duration(within.length)}, and one row before them"
+        case _, WithinRows(rows):
+            return float(rows + 1), f"the last {rows:,} rows and one before them"
+        case _:
+            raise AssertionError(f"{promise} is not kept by rows or time")
 
 
 def _rated(rate: float, wait: _Wait) -> str:

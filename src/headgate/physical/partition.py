@@ -22,6 +22,7 @@ from functools import lru_cache
 from itertools import islice, product
 from math import prod
 
+from headgate.model.adherence import WithinRows
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
@@ -94,13 +95,13 @@ def route(
 
     Leaves are scans, and the nodes that are `entering`: their rows come from an earlier stage. A row that closes
     values must reach the rows that have them, so a stream that has made promises goes by columns of all of them only.
-    A promise that counts rows needs to see all of them.
+    A promise that counts rows needs to see all of them; one that measures time does not.
     """
     leaves = leaves_of(roots, entering)
     moving = {number: node for number, node in enumerate(leaves) if not isinstance(node, TableScan)}
     alone = Routes((1,), dict.fromkeys(moving, ((),)))
     promises = [each for each in promises if each.kind is not PromiseKind.CHECK]
-    if shards <= 1 or not moving or any(each.within is not None for each in promises):
+    if shards <= 1 or not moving or any(isinstance(each.within, WithinRows) for each in promises):
         return alone
     columns: dict[int, tuple[tuple[str, ...], ...]] = {}
     analysis = _Analysis(edges, entering)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -12,11 +13,13 @@ from headgate.kernels import project as projecting
 from headgate.kernels.expressions import polars_type
 from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
-from headgate.kernels.punctuation import age, clusters, order
+from headgate.kernels.punctuation import age, clusters, clusters_in_time, order, order_in_time
+from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.window import time_window as windowing
+from headgate.model.adherence import WithinRows, WithinTime
 from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Node
-from headgate.safety.promise import PromiseKind
+from headgate.safety.promise import Promise, PromiseKind
 from headgate.safety.reasons.purge_analysis import AGED, LIFESPAN, Closing, JoinPurge
 
 NO_PURGE = join_purge.Purge((), (), (), LIFESPAN)
@@ -63,8 +66,7 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
     names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
     schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
     if promise.kind is PromiseKind.REFERENCE:
-        assert promise.within is not None
-        yield age.AgePunctuator(AGED, promise.within)
+        yield _age(promise)
     else:
         if promise.when is not None:
             yield filtering.Filter(promise.when.rename(names))
@@ -75,12 +77,41 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
         yield projecting.Project(outputs)
         schema = {name: polars_type(scalar.type) for name, scalar in outputs}
         if promise.kind is PromiseKind.ORDER:
-            assert promise.within is not None
-            (name,) = schema
-            yield order.OrderPunctuator(name, schema[name], promise.within)
+            yield _order(promise, schema)
         elif promise.kind is PromiseKind.CLUSTER:
-            assert promise.within is not None
-            yield clusters.ClusterPunctuator(schema, promise.within)
+            yield _clusters(promise, schema)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")
+
+
+def _age(promise: Promise) -> Kernel[Any]:
+    match promise.within:
+        case WithinRows(rows):
+            return age.AgePunctuator(AGED, rows)
+        case WithinTime(length):
+            # How old a row is, the clock tells by itself.
+            return WatermarkPunctuator(AGED, pl.Int64(), Fraction(1), length)
+        case None:
+            raise AssertionError(f"{promise} says not by when")
+
+
+def _order(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+    [(name, dtype)] = schema.items()
+    match promise.within:
+        case WithinRows(rows):
+            return order.OrderPunctuator(name, dtype, rows)
+        case WithinTime(length):
+            return order_in_time.OrderInTimePunctuator(name, dtype, length)
+        case None:
+            raise AssertionError(f"{promise} says not up to what")
+
+
+def _clusters(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+    match promise.within:
+        case WithinRows(rows):
+            return clusters.ClusterPunctuator(schema, rows)
+        case WithinTime(length):
+            return clusters_in_time.ClusterInTimePunctuator(schema, length)
+        case None:
+            raise AssertionError(f"{promise} says not up to what")

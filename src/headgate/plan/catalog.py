@@ -11,11 +11,13 @@ from sqlglot import exp
 from headgate.language import nodes
 from headgate.language.parse import Statement, parse
 from headgate.model import types
+from headgate.model.adherence import Adherence
 from headgate.model.errors import DeclarationError, NameResolutionError, UnsupportedError
 from headgate.model.scalar import Scalar
 from headgate.model.schema import Column
 from headgate.model.source import SourceText
 from headgate.model.suggest import did_you_mean
+from headgate.plan.constraints import adherence, refuse_contradictions, refuse_unkeyed
 from headgate.plan.expressions import bind_over_columns
 from headgate.plan.sqltypes import arrow_type
 
@@ -27,34 +29,32 @@ _COLUMN_CONSTRAINTS = (
 
 CHANGE_OPTIONS = ("changetime", "changeop")
 """The options, case-folded, with which a table's source holds its changes and not its rows."""
-AUTO = -1
-"""The adherence of a constraint that shall be found by monitoring."""
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """OA(k): the columns arrive in order, up to `within` rows."""
+    """OA(k): the columns arrive in order, up to what is `within` the adherence."""
 
     columns: tuple[str, ...]
-    within: int
+    within: Adherence
 
 
 @dataclass(frozen=True)
 class Clustered:
-    """CA(k): between two rows with equal columns, at most `within` rows with other values."""
+    """CA(k): between two consecutive rows with equal columns, so many others at most, or so much time."""
 
     columns: tuple[str, ...]
-    within: int
+    within: Adherence
 
 
 @dataclass(frozen=True)
 class References:
-    """RIDS(k): a row's partner in `parent` has come, or comes within `within` of its rows."""
+    """RIDS(k): a row's partner in `parent` has come, or comes within so many of its rows, or so much time."""
 
     columns: tuple[str, ...]
     parent: str
     parent_columns: tuple[str, ...]
-    within: int
+    within: Adherence
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,10 @@ def redefine(catalog: Catalog, texts: Mapping[str, str]) -> Catalog:
 
 
 def check_references(catalog: Catalog, statements: Iterable[Statement]) -> None:
-    """Raises unless every FOREIGN KEY names a stream or table and columns that exist."""
+    """Raises unless every FOREIGN KEY names a stream or table and columns that exist, of a stream a key.
+
+    A stream that brings equal values close together is as good as one with a key.
+    """
     for statement in statements:
         for clause in statement.tree.args.get("clauses") or []:
             if not isinstance(clause, nodes.ForeignKey):
@@ -220,6 +223,9 @@ def check_references(catalog: Catalog, statements: Iterable[Statement]) -> None:
             child = catalog.find(statement.tree.this.name)
             assert isinstance(child, StreamDef)
             _same_types(statement, clause, child.columns, parent.columns, referred)
+            if isinstance(parent, StreamDef):
+                useful = [*parent.keys, *(each.columns for each in parent.clustered)]
+                refuse_unkeyed(statement, clause, parent.name, referred, useful)
 
 
 def _same_types(
@@ -336,11 +342,6 @@ def _option_text(value: exp.Expr) -> str:
     return str(value.this)
 
 
-def _adherence(clause: exp.Expr) -> int:
-    rows = clause.args["within"].args.get("rows")
-    return AUTO if rows is None else int(rows)
-
-
 def _one(statement: Statement, tree: exp.Expr, kind: type[exp.Expr], words: str) -> None:
     found = [c for c in tree.args.get("clauses") or [] if isinstance(c, kind)]
     if len(found) > 1:
@@ -367,10 +368,10 @@ def _stream(statement: Statement, tree: exp.Expr) -> StreamDef:
                 keys.append(_columns(statement, clause.expressions, columns))
             case nodes.OrderedBy():
                 names = _columns(statement, clause.expressions, columns)
-                ordered.append(Ordered(names, _adherence(clause)))
+                ordered.append(Ordered(names, adherence(clause)))
             case nodes.ClusteredBy():
                 names = _columns(statement, clause.expressions, columns)
-                clustered.append(Clustered(names, _adherence(clause)))
+                clustered.append(Clustered(names, adherence(clause)))
             case nodes.ForeignKey():
                 names = _columns(statement, clause.expressions, columns)
                 parent_columns = tuple(c.name for c in clause.args["columns"])
@@ -380,7 +381,7 @@ def _stream(statement: Statement, tree: exp.Expr) -> StreamDef:
                         place=statement.place(clause),
                     )
                 references.append(
-                    References(names, clause.args["parent"].name, parent_columns, _adherence(clause))
+                    References(names, clause.args["parent"].name, parent_columns, adherence(clause))
                 )
             case nodes.PunctuatedBy():
                 names = _columns(statement, clause.expressions, columns)
@@ -389,6 +390,7 @@ def _stream(statement: Statement, tree: exp.Expr) -> StreamDef:
                     bind_over_columns(when, columns, statement, expect=types.BOOLEAN) if when else None
                 )
                 punctuations.append(Punctuation(names, condition))
+    refuse_contradictions(statement)
     return StreamDef(
         name=tree.this.name,
         columns=columns,

@@ -25,6 +25,9 @@ import polars as pl
 from headgate.kernels.expressions import compile_scalar
 from headgate.kernels.punctuation.clusters import closing_positions
 from headgate.kernels.punctuation.order import settle
+from headgate.kernels.punctuation.order_in_time import rising, settle_before
+from headgate.model.adherence import WithinRows, WithinTime
+from headgate.model.batch import BORN
 from headgate.safety.promise import Promise, PromiseKind
 
 MEMORY = 65_536
@@ -34,7 +37,10 @@ _AT, _CLOSES, _FIRST, _POSITION = "_at", "_closes", "_first", "_position"
 
 @dataclass
 class PromiseState:
-    """The values that a promise has closed, the oldest first; of a clustered stream also those that are open."""
+    """The values that a promise has closed, the oldest first; of a clustered stream also those that are open.
+
+    Of an ordered one, what others will be less than.
+    """
 
     closed: pl.DataFrame | None = None
 
@@ -65,8 +71,7 @@ class PromiseChecker:
                 case PromiseKind.ORDER:
                     broken |= _disordered(promise, state, rows)
                 case PromiseKind.CLUSTER:
-                    assert promise.within is not None
-                    broken |= self._scattered(promise, promise.within, state, rows)
+                    broken |= self._scattered(promise, state, rows)
                 case PromiseKind.KEY | PromiseKind.PUNCTUATION:
                     broken |= self._breaks(promise, state, rows)
                 case _:
@@ -90,7 +95,19 @@ class PromiseChecker:
         mask = pl.Series([False]).new_from_index(0, rows.height)
         return mask.scatter(late, True) if late.len() else mask
 
-    def _scattered(self, promise: Promise, within: int, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
+    def _scattered(self, promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
+        """Which rows come back to a value that was left too many rows, or too long, ago."""
+        match promise.within:
+            case WithinRows(count):
+                return self._scattered_by_rows(promise, count, state, rows)
+            case WithinTime(length):
+                return self._scattered_in_time(promise, length, state, rows)
+            case None:
+                raise AssertionError(f"{promise} says not up to what")
+
+    def _scattered_by_rows(
+        self, promise: Promise, within: int, state: PromiseState, rows: pl.DataFrame
+    ) -> pl.Series:
         """Which rows come when too many rows with other values have come since the last with theirs."""
         columns = list(promise.columns)
         known = state.closed
@@ -121,20 +138,83 @@ class PromiseChecker:
         mask = pl.Series([False]).new_from_index(0, rows.height)
         return mask.scatter(passed, True) if passed.len() else mask
 
+    def _scattered_in_time(
+        self, promise: Promise, length: int, state: PromiseState, rows: pl.DataFrame
+    ) -> pl.Series:
+        """Which rows come when too much time has passed since the last with their values.
+
+        Values that may still come have had a row within that time; they are remembered, and as many closed ones.
+        """
+        columns = list(promise.columns)
+        new = rows.select(*columns, BORN).with_row_index(_AT)
+        present = new.drop(_AT).drop_nulls(columns)
+        known = state.closed
+        if known is None:
+            known = present.clear().with_columns(pl.lit(False).alias(_CLOSES))
+        open_, gone = known.filter(~pl.col(_CLOSES)).drop(_CLOSES), known.filter(_CLOSES)
+        asked = pl.concat([open_.join(present, on=columns, how="semi"), present])
+        left = _left_at(asked, columns, length)
+        late = new.join(left, on=columns, how="inner").filter(pl.col(BORN) > pl.col(_FIRST))
+        passed = pl.concat([late[_AT], new.join(gone, on=columns, how="semi")[_AT]])
+        last = present.group_by(columns, maintain_order=True).agg(pl.col(BORN).max())
+        every = pl.concat([open_.join(last, on=columns, how="anti"), last])
+        # At the instant of the newest row more may come, which are in time for what closes then.
+        newest = int(rows[BORN][-1])
+        latest = every.with_columns((pl.col(BORN) < newest - length).alias(_CLOSES))
+        reopened = latest.join(left, on=columns, how="semi").with_columns(pl.lit(True).alias(_CLOSES))
+        latest = pl.concat([latest.join(left, on=columns, how="anti"), reopened])
+        closed = pl.concat([gone, latest.filter(_CLOSES)])
+        closed = closed.unique(subset=columns, keep="first", maintain_order=True).tail(self.memory)
+        state.closed = pl.concat([closed, latest.filter(~pl.col(_CLOSES))])
+        mask = pl.Series([False]).new_from_index(0, rows.height)
+        return mask.scatter(passed, True) if passed.len() else mask
+
+
+def _left_at(rows: pl.DataFrame, columns: list[str], length: int) -> pl.DataFrame:
+    """The values that come back after more than a time, and the first instant up to which each might have."""
+    ordered = rows.sort([*columns, BORN])
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in columns)
+    due = pl.col(BORN).shift() + length
+    back = ordered.with_columns(due.alias(_FIRST)).filter(same & (pl.col(BORN) > due))
+    return back.group_by(columns).agg(pl.col(_FIRST).min())
+
 
 def _disordered(promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
+    """Which rows are less than one that came more than so many rows, or so much time, before."""
+    match promise.within:
+        case WithinRows(count):
+            return _disordered_by_rows(promise, count, state, rows)
+        case WithinTime(length):
+            return _disordered_in_time(promise, length, state, rows)
+        case None:
+            raise AssertionError(f"{promise} says not up to what")
+
+
+def _disordered_by_rows(promise: Promise, within: int, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
     """Which rows are less than one that came more than so many rows before."""
-    assert promise.within is not None
     (column,) = promise.columns
     new = rows.select(column, pl.lit(False).alias("_before"))
     every = new if state.closed is None else pl.concat([state.closed, new])
-    _, state.closed = settle(every, column, promise.within)
+    _, state.closed = settle(every, column, within)
     before = every.filter("_before")[column]
     arrived = every.filter(~pl.col("_before"))[column]
-    passed = arrived.cum_max().forward_fill().shift(promise.within + 1)
+    passed = arrived.cum_max().forward_fill().shift(within + 1)
     if before.len():
         passed = pl.select(pl.max_horizontal(passed, pl.lit(before))).to_series()
     return (arrived < passed).fill_null(False).tail(rows.height)
+
+
+def _disordered_in_time(promise: Promise, length: int, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
+    """Which rows are less than one that came more than so much time before."""
+    (column,) = promise.columns
+    new = rows.select(column, BORN)
+    records = rising(new if state.closed is None else pl.concat([state.closed, new]), column)
+    newest = int(rows[BORN][-1])
+    _, state.closed = settle_before(records, newest - length)
+    passed = records[BORN].search_sorted(rows[BORN] - length, side="left").cast(pl.Int64) - 1
+    # Before the first record nothing has passed.
+    greatest = records[column].gather(passed.set(passed < 0, None))
+    return (rows[column] < greatest).fill_null(False)
 
 
 def _fails(promise: Promise, rows: pl.DataFrame) -> pl.Series:

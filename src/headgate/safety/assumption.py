@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from headgate.model.adherence import WithinTime
 from headgate.safety.promise import Promise, PromiseKind
 
 STATE_ROWS = "state_rows"
@@ -32,19 +33,28 @@ class Assumption:
         return {"sentence": self.sentence, "otherwise": self.otherwise, "metric": self.metric}
 
 
-def closes_values(name: str, promise: Promise) -> Assumption:
-    """That what a promise of `name` says goes on being said, so that values do not stay open."""
+def closes_values(name: str, promise: Promise) -> tuple[Assumption, ...]:
+    """That what a promise of `name` says goes on being said, so that values do not stay open.
+
+    Where k is a time, the clock says it; it goes on while rows of any stream of the query come, and while none comes
+    nothing grows.
+    """
     columns = ", ".join(promise.columns)
     match promise.kind:
         case PromiseKind.KEY:
             sentence = f"for every value of {columns} that others bring, {name} brings its row"
             otherwise = f"what waits for a row of {name} that never comes stays"
+        case PromiseKind.REFERENCE if isinstance(promise.within, WithinTime):
+            return ()
         case PromiseKind.REFERENCE:
             sentence = f"rows of {name} keep coming"
             otherwise = f"what counts rows of {name} until a partner is overdue stays"
         case PromiseKind.ORDER:
             sentence = f"{columns} of {name} goes on rising"
             otherwise = f"while {name} stays at one value or brings no rows, nothing is dropped"
+        case PromiseKind.CLUSTER if isinstance(promise.within, WithinTime):
+            sentence = f"no value of {columns} keeps coming on {name} for ever"
+            otherwise = "what waits for a value that keeps coming stays"
         case PromiseKind.CLUSTER:
             sentence = f"{columns} of {name} goes on to other values"
             otherwise = f"while {name} stays at one value or brings no rows, nothing is dropped"
@@ -55,7 +65,7 @@ def closes_values(name: str, promise: Promise) -> Assumption:
             raise AssertionError("a CHECK closes no values")
         case _:
             assert_never(promise.kind)
-    return Assumption(sentence, otherwise, STATE_ROWS)
+    return (Assumption(sentence, otherwise, STATE_ROWS),)
 
 
 def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:

@@ -6,13 +6,16 @@
 | `PUNCTUATED BY (c) WHEN p` | of a row for which p holds, once it has come |
 | `ORDERED BY (c) WITHIN k ROWS` | that are less than one that came more than k rows ago |
 | `CLUSTERED BY (c) WITHIN k ROWS` | once k + 1 rows with other values have come since the last with them |
+| `ORDERED BY (c) WITHIN d` | that are less than one that came more than d ago |
+| `CLUSTERED BY (c) WITHIN d` | once d has passed since the last row with them |
 
 A value that never comes is never closed by a key, a punctuation or a cluster; an order closes it all the same. For
 punctuations and keys that is the user's care: something closes what is open. A cluster promises nothing of the
 kind, so it counts only where a FOREIGN KEY says that each value does come.
 
 `FOREIGN KEY (c) REFERENCES t (d) WITHIN k ROWS` closes nothing for everybody. For the row that refers it says by when
-its partner has come: with a key on t (d), after k more rows of t none comes any more (k-Mon document, section 4).
+its partner has come: with a key on t (d), after k more rows of t none comes any more (k-Mon document, section 4). So
+it is after a time, where k is one; then the clock alone tells, and nothing has to come.
 
 A CHECK is a promise too: no row fails it. It closes nothing, but bounds what values there are.
 
@@ -31,8 +34,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model import types
+from headgate.model.adherence import Auto, Bound
 from headgate.model.scalar import Scalar, column, conjunction
-from headgate.plan.catalog import AUTO, References, StreamDef
+from headgate.plan.catalog import References, StreamDef
 from headgate.safety.cause import Cause
 
 
@@ -66,15 +70,15 @@ class PromiseKind(StrEnum):
 class Promise:
     """No later row of `stream` has the values that a row with `when` (every row if None) has in `columns`.
 
-    With `within`, only after so many rows with other values; of an ORDER, all lesser values are closed then. Without
-    columns, a CHECK: no row fails `when`.
+    With `within`, only after so many rows with other values, or so much time; of an ORDER, all lesser values are
+    closed then. Without columns, a CHECK: no row fails `when`.
     """
 
     stream: str
     columns: tuple[str, ...]
     when: Scalar | None
     kind: PromiseKind
-    within: int | None = None
+    within: Bound | None = None
 
     @property
     def cause(self) -> Cause:
@@ -83,7 +87,7 @@ class Promise:
 
     def __str__(self) -> str:
         columns = f" ({', '.join(self.columns)})" if self.columns else ""
-        return f"{self.kind}{columns}" + ("" if self.within is None else f" WITHIN {self.within} ROWS")
+        return f"{self.kind}{columns}" + ("" if self.within is None else f" {self.within}")
 
 
 def closing_promises(stream: StreamDef) -> tuple[Promise, ...]:
@@ -100,12 +104,12 @@ def closing_promises(stream: StreamDef) -> tuple[Promise, ...]:
     offered += [
         Promise(stream.name, each.columns[:1], None, PromiseKind.ORDER, each.within)
         for each in stream.ordered
-        if each.within != AUTO
+        if not isinstance(each.within, Auto)
     ]
     offered += [
         Promise(stream.name, each.columns, None, PromiseKind.CLUSTER, each.within)
         for each in stream.clustered
-        if each.within != AUTO
+        if not isinstance(each.within, Auto)
     ]
     type_of = {each.name: each.type for each in stream.columns}
     return tuple(
@@ -131,7 +135,11 @@ def reference(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> Ref
             theirs.casefold(): own.casefold()
             for own, theirs in zip(each.columns, each.parent_columns, strict=True)
         }
-        if each.parent.casefold() == to.name.casefold() and names == wanted and each.within != AUTO:
+        if (
+            each.parent.casefold() == to.name.casefold()
+            and names == wanted
+            and not isinstance(each.within, Auto)
+        ):
             return each
     return None
 
@@ -142,9 +150,9 @@ def closes_within(stream: StreamDef, columns: Iterable[str]) -> bool:
     Then rows that keep it may still show less than it forbids, because what it closes need not have been closed.
     """
     promised = [*stream.keys, *(each.columns for each in stream.punctuations)]
-    promised += [each.columns[:1] for each in stream.ordered if each.within != AUTO]
-    promised += [each.columns for each in stream.clustered if each.within != AUTO]
-    promised += [each.columns for each in stream.references if each.within != AUTO]
+    promised += [each.columns[:1] for each in stream.ordered if not isinstance(each.within, Auto)]
+    promised += [each.columns for each in stream.clustered if not isinstance(each.within, Auto)]
+    promised += [each.columns for each in stream.references if not isinstance(each.within, Auto)]
     known = frozenset(columns)
     return any(known.issuperset(names) for names in promised)
 
@@ -173,12 +181,12 @@ def unused_constraints(stream: StreamDef) -> tuple[str, ...]:
     found = [
         f"{said} ({', '.join(columns)}) WITHIN AUTO asks for monitoring, which proves nothing"
         for said, columns, within in monitored
-        if within == AUTO
+        if isinstance(within, Auto)
     ]
     found += [
         f"FOREIGN KEY ({', '.join(each.columns)}) lets a row of {stream.name} go, and only if "
         f"{each.parent} ({', '.join(each.parent_columns)}) is a KEY"
         for each in stream.references
-        if each.within != AUTO
+        if not isinstance(each.within, Auto)
     ]
     return tuple(found)

@@ -85,10 +85,13 @@ class ClusterPunctuator:
 def closing_positions(rows: pl.DataFrame, columns: list[str], within: int, seen: int) -> pl.DataFrame:
     """For each value its last position and, in `_closed`, the first position that closed it, if one did.
 
-    `rows` have `_position`, in order; `seen` is how many rows have come.
+    They come in the order of their last positions; `seen` is how many rows have come.
     """
     after = pl.col(_POSITION) + within + 1
-    following = pl.col(_POSITION).shift(-1).over(columns)
-    gap = (following.is_null() | (following > after)) & (after < seen)
-    marked = rows.with_columns(pl.when(gap).then(after).alias(_CLOSED))
-    return marked.group_by(columns, maintain_order=True).agg(pl.col(_POSITION).max(), pl.col(_CLOSED).min())
+    # Equal values side by side: a window over each of very many values would take seconds.
+    ordered = rows.sort([*columns, _POSITION])
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in columns)
+    gap = (~same.fill_null(False) | (pl.col(_POSITION).shift(-1) > after)) & (after < seen)
+    marked = ordered.with_columns(pl.when(gap).then(after).alias(_CLOSED))
+    last = marked.group_by(columns).agg(pl.col(_POSITION).max(), pl.col(_CLOSED).min())
+    return last.sort(_POSITION)

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from headgate.plan.catalog import AUTO, References, StreamDef
+from headgate.model.adherence import Auto, Bound, WithinRows, WithinTime
+from headgate.model.batch import BORN
+from headgate.plan.catalog import References, StreamDef
 from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.promise import Promise, PromiseKind, checks_of
 
@@ -28,7 +30,7 @@ def broken_promise(
     """The first promise that the rows of the streams break, as declared; None if they keep all.
 
     Of what may be violated WITHIN so many rows, at most `allowance` are granted: rows fewer than those that a stream
-    allows to be out of order show nothing.
+    allows to be out of order show nothing. Of a time none are: all that is played might lie within it.
     """
     for stream in streams:
         frame = rows[stream.name]
@@ -38,9 +40,9 @@ def broken_promise(
                 return f"{said} of {stream.name}"
         for each in stream.references:
             parent = next((s for s in streams if s.name.casefold() == each.parent.casefold()), None)
-            if parent is None or each.within == AUTO:
+            if parent is None or isinstance(each.within, Auto):
                 continue
-            within = min(each.within, allowance)
+            within = _granted(each.within, allowance)
             if _is_overdue(each, frame, rows[parent.name], within, ordered=bool(parent.ordered)):
                 return f"FOREIGN KEY ({', '.join(each.columns)}) of {stream.name}"
     return None
@@ -58,16 +60,24 @@ def _promises(
     for promise in (*closing, *checks_of(stream)):
         yield str(promise), promise, frame
     for cluster in stream.clustered:
-        if cluster.within != AUTO:
-            promise = Promise(
-                name, cluster.columns, None, PromiseKind.CLUSTER, min(cluster.within, allowance)
-            )
-            yield f"CLUSTERED BY ({', '.join(cluster.columns)})", promise, frame
+        if not isinstance(cluster.within, Auto):
+            said = f"CLUSTERED BY ({', '.join(cluster.columns)})"
+            rows = WithinRows(_granted(cluster.within, allowance))
+            yield said, Promise(name, cluster.columns, None, PromiseKind.CLUSTER, rows), frame
+            if isinstance(cluster.within, WithinTime) and stream.time is not None:
+                # Equal values that come one after the other may still come too long after each other.
+                timed = frame.with_columns(pl.col(stream.time).dt.epoch("us").alias(BORN))
+                yield said, Promise(name, cluster.columns, None, PromiseKind.CLUSTER, cluster.within), timed
     for order in stream.ordered:
-        if order.within != AUTO:
-            within = min(order.within, allowance)
+        if not isinstance(order.within, Auto):
+            within = WithinRows(_granted(order.within, allowance))
             promise = Promise(name, (_RANK,), None, PromiseKind.ORDER, within)
             yield f"ORDERED BY ({', '.join(order.columns)})", promise, _ranked(frame, list(order.columns))
+
+
+def _granted(within: Bound, allowance: int) -> int:
+    """By how many rows a constraint may be violated in rows that shall prove something."""
+    return min(within.rows, allowance) if isinstance(within, WithinRows) else 0
 
 
 def _ranked(frame: pl.DataFrame, columns: list[str]) -> pl.DataFrame:

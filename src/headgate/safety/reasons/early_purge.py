@@ -25,6 +25,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from headgate.model.adherence import Auto
 from headgate.model.scalar import Scalar, conjunction
 from headgate.plan.nodes import Filter, Join, Node, Project, StreamScan, Window
 from headgate.plan.patterns import Edges, Pattern
@@ -312,6 +313,7 @@ class _Analysis:
         found = reference(behind.scan.stream, key.scan.stream, pairs)
         if found is None:
             return None
+        assert not isinstance(found.within, Auto)
         promise = Promise(key.scan.stream.name, (), None, PromiseKind.REFERENCE, found.within)
         return replace(key, columns=(AGED,), sources=(), promise=promise)
 

@@ -178,9 +178,10 @@ def _closing(
     cause = of_promises(promise.cause for promise, _ in options)
     # A key of the only stream closes each value with its one row: nothing else has to come.
     assumes = tuple(
-        closes_values(source.behind.name, promise)
+        assumed
         for (promise, _), source in zip(options, sources, strict=True)
         if len(sources) > 1 or promise.kind is not PromiseKind.KEY
+        for assumed in closes_values(source.behind.name, promise)
     )
     return GroupClosing(keys, tuple(closings), cause, reason, assumes)
 

@@ -15,7 +15,8 @@ t, so Wi is closed at their values: that row cannot come. So all rows of the cha
 
 Dropped rows do not disturb other chains: they are in no later result, so a combination without them is as good.
 The steps of a row of S1 whose FOREIGN KEY refers to a key of Wi may also be sure by age: once k rows of Wi have come
-that are younger than it, its one partner has come or never will (k-Mon document, section 4.1).
+that are younger than it, its one partner has come or never will (k-Mon document, section 4.1). Where k is a time, it
+is sure once the clock has gone so far beyond its birth, whatever has come of Wi.
 
 Rows that can end early (row windows, negation) would disturb: an ending looks for the rows that it met. So no
 input is purged while another one can end rows.
@@ -27,6 +28,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from headgate.model.adherence import Auto, Bound, WithinRows, WithinTime
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption, closes_values, comes_in_time
@@ -245,7 +247,7 @@ class PurgeAnalysis:
             for number, (found, last) in chains.items()
         }
         punctuation_purges += [
-            PunctuationPurge(number, (), (), f"when its last {each.promise.within} rows came is remembered")
+            PunctuationPurge(number, (), (), _remembered(each.promise))
             for number, each in enumerate(closings)
             if each.promise.kind is PromiseKind.REFERENCE
         ]
@@ -322,7 +324,7 @@ class PurgeAnalysis:
             steps.append(ChainStep(numbers[step.scheme], at, aged))
             causes.append(closing.promise.cause if aged is None else Cause.CONSTRAINT)
             relied = closing if aged is None else closings[aged]
-            assumes.append(closes_values(self.shown(relied.member), relied.promise))
+            assumes += closes_values(self.shown(relied.member), relied.promise)
             words.append(self._said(closing, [name for _, name in at], aged, closings))
         reason = f"a row of {self.shown(number)} is dropped when " + ", and then ".join(words)
         if last is not None:
@@ -347,6 +349,7 @@ class PurgeAnalysis:
         found = reference(behind.scan.stream, closing.scan.stream, pairs)
         if found is None:
             return None
+        assert not isinstance(found.within, Auto)
         promise = Promise(closing.scan.stream.name, (), None, PromiseKind.REFERENCE, found.within)
         aged = Closing(closing.member, (AGED,), (), promise, closing.scan, closing.slide)
         if aged not in closings:
@@ -361,7 +364,8 @@ class PurgeAnalysis:
             if aged is None:
                 return f"{said}; one whose row never comes stays"
             within = closings[aged].promise.within
-            return f"{said} or can come no more, {within} rows of {name} after it (FOREIGN KEY)"
+            late = within.words if isinstance(within, WithinTime) else f"{_rows(within)} rows of {name}"
+            return f"{said} or can come no more, {late} after it (FOREIGN KEY)"
         if closing.promise.kind is PromiseKind.ORDER:
             return f"{name} has gone beyond {pairs} ({closing.promise})"
         return f"{name} is closed at {pairs} ({closing.promise})"
@@ -375,8 +379,7 @@ class PurgeAnalysis:
         number = numbers[scheme]
         closing = closings[number]
         if closing.below:
-            reason = f"its last {closing.promise.within} values are remembered, and the greatest before them"
-            return PunctuationPurge(number, (), (), reason)
+            return PunctuationPurge(number, (), (), _remembered(closing.promise))
         counter = counter_punctuations(self.query, scheme)
         attributes = closing.columns if counter.attribute is None else (counter.attribute,)
         partners = tuple(
@@ -411,7 +414,9 @@ class PurgeAnalysis:
         others = ", ".join(dict.fromkeys(self.shown(closings[each].member) for each, _ in by))
         reason = f"a value closed on {name} is forgotten when {others} is closed at it too"
         counters = [closings[each] for each, _ in by]
-        assumes = tuple(closes_values(self.shown(each.member), each.promise) for each in counters)
+        assumes = tuple(
+            assumed for each in counters for assumed in closes_values(self.shown(each.member), each.promise)
+        )
         return PunctuationPurge(number, partners, tuple(by), reason, assumes=assumes)
 
     def _why_stuck(self, found: Purge) -> str:
@@ -435,3 +440,21 @@ class PurgeAnalysis:
             for hint in unused_constraints(behind.scan.stream)
         ]
         return "; ".join([reason, *dict.fromkeys([*self.unused, *hints])])
+
+
+def _remembered(promise: Promise) -> str:
+    """What is kept of a stream to know how far it has come."""
+    match promise.kind, promise.within:
+        case PromiseKind.REFERENCE, WithinTime():
+            return "up to when its rows have come is remembered"
+        case PromiseKind.REFERENCE, within:
+            return f"when its last {_rows(within)} rows came is remembered"
+        case _, WithinTime() as within:
+            return f"its values of the last {within.words} are remembered, and the greatest before them"
+        case _, within:
+            return f"its last {_rows(within)} values are remembered, and the greatest before them"
+
+
+def _rows(within: Bound | None) -> int:
+    assert isinstance(within, WithinRows)
+    return within.rows
