@@ -10,7 +10,7 @@ Dead rows that are still there are never found, because a probe asks for overlap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
