@@ -1,0 +1,174 @@
+"""Profile: what the data of a session's streams promises by itself, and what its queries would save by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from headgate.model.errors import InputError
+from headgate.plan.nodes import StreamScan
+from headgate.profile.constraint import Constraint
+from headgate.profile.measure import Measured, measure
+from headgate.profile.sample import Sample, aligned, read_sample
+from headgate.profile.savings import Saving, Standing, find_saving
+from headgate.profile.trial import Trials, in_order, read_tables
+from headgate.profile.uses import Uses
+from headgate.session import Query, Session
+
+Tell = Callable[[str, str], None]
+"""Is told what is done now, and how far it is."""
+
+
+@dataclass(frozen=True)
+class Worth:
+    """A clause, and what each query that it helps would be without it: refused, or larger."""
+
+    constraint: Constraint
+    helps: tuple[tuple[str, Standing, Standing], ...]
+    """By query: as it is with all of its clauses, and as it would be without this one."""
+
+    @property
+    def admits(self) -> int:
+        """How many queries would be refused without it."""
+        return sum(not without.admitted and after.admitted for _, after, without in self.helps)
+
+    @property
+    def saved_rows(self) -> int:
+        return sum(
+            max(0, without.state_rows - after.state_rows)
+            for _, after, without in self.helps
+            if after.state_rows is not None and without.state_rows is not None
+        )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was found in each stream, and what it means to each query."""
+
+    streams: tuple[Measured, ...]
+    savings: tuple[Saving, ...]
+    together: tuple[tuple[str, Standing], ...] = ()
+    """Queries that stand otherwise with all clauses of the profile than with theirs alone."""
+
+    @cached_property
+    def clauses(self) -> tuple[Worth, ...]:
+        """The clauses to paste, the most useful first."""
+        found: dict[Constraint, list[tuple[str, Standing, Standing]]] = {}
+        for saving in self.savings:
+            for each, without in zip(saving.constraints, saving.without, strict=True):
+                found.setdefault(each, []).append((saving.query, saving.after, without))
+        worths = [Worth(each, tuple(helps)) for each, helps in found.items()]
+        return tuple(sorted(worths, key=lambda each: (-each.admits, -each.saved_rows)))
+
+    @property
+    def idle(self) -> tuple[Constraint, ...]:
+        """What holds too, and helps no query more than the clauses do."""
+        used = {worth.constraint for worth in self.clauses} | set(self.refuted)
+        return tuple(each for stream in self.streams for each in stream.constraints if each not in used)
+
+    @property
+    def refuted(self) -> tuple[Constraint, ...]:
+        """What would change the answer of a query, though the rows obey it."""
+        return tuple(dict.fromkeys(each for saving in self.savings for each in saving.refuted))
+
+
+def profile(
+    session: Session,
+    names: Sequence[str] | None = None,
+    *,
+    rows: int | None = None,
+    margin: float = 1.0,
+    tell: Tell = lambda doing, far: None,
+) -> Profile:
+    """The profile of a session's streams, for the named queries or all; `rows` of each stream, or all.
+
+    The first rows are looked at. `margin` is by how much the clauses allow more than was seen.
+    """
+    queries = [session.query(name) for name in names] if names else list(session.queries)
+    samples = _read(session, queries, rows, tell, every=not names)
+    uses = Uses()
+    for query in queries:
+        uses.add(query.plan)
+    tell("measuring", "")
+    measured = measure(samples, uses, margin)
+    tables = read_tables(session, [query.planned for query in queries])
+    trials = {
+        query.name: Trials(session, query.name, samples, tables)
+        for query in queries
+        if all(samples[name].height for name in streams_of(query))
+    }
+    savings = []
+    for name, each in trials.items():
+        offered = [
+            found
+            for stream in streams_of(session.query(name))
+            for found in measured[stream].constraints
+            if stream.casefold() in session.trees
+        ]
+        counted = 0
+
+        def tried(name: str = name) -> None:
+            nonlocal counted
+            counted += 1
+            tell(f"trying {name}", f"run {counted}")
+
+        tell(f"trying {name}", "")
+        savings.append(find_saving(each, offered, tried))
+    found = Profile(tuple(measured.values()), tuple(savings))
+    return Profile(found.streams, found.savings, _together(found, trials, session))
+
+
+def streams_of(query: Query) -> list[str]:
+    """The streams that a query reads, each once."""
+    scans = [node.stream.name for node in query.plan.walk() if isinstance(node, StreamScan)]
+    return list(dict.fromkeys(scans))
+
+
+def _read(
+    session: Session, queries: Sequence[Query], rows: int | None, tell: Tell, *, every: bool
+) -> dict[str, Sample]:
+    read = {name for query in queries for name in streams_of(query)}
+    streams = [each for each in session.catalog.streams if every or each.name in read]
+    samples = {}
+    for stream in streams:
+        given = session.local.rows.get(stream.name)
+        samples[stream.name] = read_sample(
+            stream, session.base, given, rows, lambda name, count: tell(f"reading {name}", f"{count:,} rows")
+        )
+    if not any(each.height for each in samples.values()):
+        listed = ", ".join(samples) or "the file"
+        raise InputError(
+            f"there are no rows in {listed}, so there is nothing to find",
+            remedy="check the path of the files, or whether all rows are late",
+        )
+    return aligned(samples, [frozenset(streams_of(query)) for query in queries])
+
+
+def _together(
+    found: Profile, trials: dict[str, Trials], session: Session
+) -> tuple[tuple[str, Standing], ...]:
+    """Queries that stand otherwise once all clauses are declared: a clause for one may be in the way of another."""
+    every = [worth.constraint for worth in found.clauses]
+    differing = []
+    for saving in found.savings:
+        read = set(streams_of(session.query(saving.query)))
+        theirs = frozenset(each for each in every if each.stream in read)
+        if theirs == frozenset(saving.constraints):
+            continue
+        judged = trials[saving.query].judge(theirs)
+        if judged is None:
+            continue
+        run = trials[saving.query].run(theirs)
+        standing = Standing(judged.verdict, None if run is None else run.state_rows)
+        if standing != saving.after:
+            differing.append((saving.query, standing))
+    return tuple(differing)
+
+
+def clauses_by_stream(found: Profile) -> dict[str, list[Constraint]]:
+    """The clauses to paste, by stream, in the order in which they are written."""
+    grouped: dict[str, list[Constraint]] = {}
+    for each in in_order(worth.constraint for worth in found.clauses):
+        grouped.setdefault(each.stream, []).append(each)
+    return grouped
