@@ -10,7 +10,7 @@ from headgate.explain.glossary import glossary_html
 from headgate.profile.constraint import Constraint
 from headgate.profile.picture import spread_picture, states_picture
 from headgate.profile.profile import Profile
-from headgate.profile.report import caution_words, read_words, said, worth_words
+from headgate.profile.report import caution_words, read_words, together_words, worth_words
 
 _STYLE = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:70em;color:#222}h2{font-size:1.1em}"
@@ -35,10 +35,7 @@ def page(found: Profile) -> str:
         parts.append(f"<pre>{_html(worth.constraint.shown)}</pre><p>{lines}</p>")
     if found.savings:
         parts.append(f"<h2>What the queries keep</h2>{states_picture(found.savings)}")
-    parts += [
-        f"<p>With all of these clauses together, {_html(name)} is {_html(said(standing))}.</p>"
-        for name, standing in found.together
-    ]
+    parts += [f"<p>{_html(together_words(each))}.</p>" for each in found.together]
     spread = spread_picture([worth.constraint for worth in found.clauses])
     if spread:
         parts.append(f"<h2>How closely the rows keep to it</h2>{spread}")

@@ -43,12 +43,21 @@ class Worth:
 
 
 @dataclass(frozen=True)
+class Together:
+    """A query with all clauses of a profile, also those that are for other queries."""
+
+    query: str
+    standing: Standing
+    same_answer: bool
+
+
+@dataclass(frozen=True)
 class Profile:
     """What was found in each stream, and what it means to each query."""
 
     streams: tuple[Measured, ...]
     savings: tuple[Saving, ...]
-    together: tuple[tuple[str, Standing], ...] = ()
+    together: tuple[Together, ...] = ()
     """Queries that stand otherwise with all clauses of the profile than with theirs alone."""
 
     @cached_property
@@ -85,13 +94,9 @@ def profile(
 
     The first rows are looked at. `margin` is by how much the clauses allow more than was seen.
     """
-    queries = [session.query(name) for name in names] if names else list(session.queries)
-    samples = _read(session, queries, rows, tell, every=not names)
-    uses = Uses()
-    for query in queries:
-        uses.add(query.plan)
-    tell("measuring", "")
-    measured = measure(samples, uses, margin)
+    measured = measure_streams(session, names, rows=rows, margin=margin, tell=tell)
+    samples = {name: each.sample for name, each in measured.items()}
+    queries = _chosen(session, names)
     tables = read_tables(session, [query.planned for query in queries])
     trials = {
         query.name: Trials(session, query.name, samples, tables)
@@ -117,6 +122,28 @@ def profile(
         savings.append(find_saving(each, offered, tried))
     found = Profile(tuple(measured.values()), tuple(savings))
     return Profile(found.streams, found.savings, _together(found, trials, session))
+
+
+def measure_streams(
+    session: Session,
+    names: Sequence[str] | None = None,
+    *,
+    rows: int | None = None,
+    margin: float = 1.0,
+    tell: Tell = lambda doing, far: None,
+) -> dict[str, Measured]:
+    """What the rows of each stream obey, on the columns that the queries use; without trying what it would save."""
+    queries = _chosen(session, names)
+    samples = _read(session, queries, rows, tell, every=not names)
+    uses = Uses()
+    for query in queries:
+        uses.add(query.plan)
+    tell("measuring", "")
+    return measure(samples, uses, margin)
+
+
+def _chosen(session: Session, names: Sequence[str] | None) -> list[Query]:
+    return [session.query(name) for name in names] if names else list(session.queries)
 
 
 def streams_of(query: Query) -> list[str]:
@@ -145,9 +172,7 @@ def _read(
     return aligned(samples, [frozenset(streams_of(query)) for query in queries])
 
 
-def _together(
-    found: Profile, trials: dict[str, Trials], session: Session
-) -> tuple[tuple[str, Standing], ...]:
+def _together(found: Profile, trials: dict[str, Trials], session: Session) -> tuple[Together, ...]:
     """Queries that stand otherwise once all clauses are declared: a clause for one may be in the way of another."""
     every = [worth.constraint for worth in found.clauses]
     differing = []
@@ -161,8 +186,8 @@ def _together(
             continue
         run = trials[saving.query].run(theirs)
         standing = Standing(judged.verdict, None if run is None else run.state_rows)
-        if standing != saving.after:
-            differing.append((saving.query, standing))
+        if standing != saving.after or not trials[saving.query].answers_alike(theirs):
+            differing.append(Together(saving.query, standing, trials[saving.query].answers_alike(theirs)))
     return tuple(differing)
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from headgate.profile.constraint import Constraint
 from headgate.profile.measure import Measured
-from headgate.profile.profile import Profile, Worth
+from headgate.profile.profile import Profile, Together, Worth
 from headgate.profile.savings import Saving, Standing
 
 _STYLES = {"bounded": "green", "conditional": "yellow", "refused": "bold red"}
@@ -69,8 +69,8 @@ def to_text(found: Profile) -> Text:
         text.append("\nqueries\n", style="cyan")
     for saving in found.savings:
         _query(text, saving)
-    for name, standing in found.together:
-        text.append(f"         with all of these clauses together, {name} is {said(standing)}\n", style="dim")
+    for together in found.together:
+        text.append(f"         {together_words(together)}\n", style="dim")
     for refuted in found.refuted:
         text.append(f"\n  {refuted.shown}\n", style="bold")
         text.append("         not proposed: with it, the answer over these rows is another one\n")
@@ -121,6 +121,12 @@ def worth_words(worth: Worth) -> Iterator[str]:
             yield f"{query}: keeps {after.state_rows:,} rows, without it {without.state_rows:,}"
         else:
             yield f"{query}: needs it for its verdict"
+
+
+def together_words(together: Together) -> str:
+    """What the clauses for other queries make of one."""
+    words = f"with all of these clauses together, {together.query} is {said(together.standing)}"
+    return words if together.same_answer else f"{words}, and its answer is another one: paste fewer"
 
 
 def said(standing: Standing) -> str:

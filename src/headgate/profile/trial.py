@@ -95,6 +95,11 @@ class Trials:
             self.runs[constraints] = self._run(self._compiled(constraints))
         return self.runs[constraints]
 
+    def answers_alike(self, constraints: Constraints) -> bool:
+        """Whether the answer is the one without constraints, as far as both have been found."""
+        one, other = self.runs.get(frozenset()), self.runs.get(constraints)
+        return one is None or other is None or (one.answers, one.digest) == (other.answers, other.digest)
+
     def _compiled(self, constraints: Constraints) -> CompiledQuery:
         texts = {name: render(tree) for name, tree in declared_with(self.session.trees, constraints).items()}
         query = self.session.edited(texts)[self.name] if texts else self.session.query(self.name)
