@@ -74,8 +74,6 @@ def profile(
         from headgate.profile.profile import profile as find
 
         found = find(session, query, rows=limit, margin=margin, tell=tell)
-    if write:
-        _write(file, found)
     match format:
         case Format.json:
             typer.echo(json.dumps(as_dict(found), indent=2, ensure_ascii=False))
@@ -85,6 +83,8 @@ def profile(
             console = open_console(soft_wrap=True)
             console.print(to_text(found), end="")
             console.print(Text(POINTER, style="dim"))
+    if write:
+        _write(file, found)
 
 
 def _rows(text: str) -> int | None:

@@ -147,7 +147,7 @@ class Constraint:
         names, rows = " and ".join(self.columns), f"{self.rows:,} rows"
         match self.kind:
             case Kind.KEY:
-                return f"{rows}, no two with the same {names}, and none without"
+                return f"{rows}, no two with the same {names}, none with NULL"
             case Kind.PUNCTUATION:
                 return (
                     f"{rows}: no value of {names} came again once it was closed; {self.share:.1%} were closed"

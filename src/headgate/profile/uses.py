@@ -28,7 +28,9 @@ from headgate.plan.nodes import (
     TableJoin,
     Union,
 )
+from headgate.runtime.io.registry import FILE_FORMATS
 from headgate.safety.lineage import lineage
+from headgate.safety.verdict import Verdict
 
 MOST_COLUMNS = 6
 """Constraints on more columns than these together are not looked for."""
@@ -116,6 +118,27 @@ class Uses:
         for each in (*((name,) for name in usable), tuple(usable)):
             if 0 < len(each) <= MOST_COLUMNS:
                 sets[each] = None
+
+
+HELPED = frozenset({"join", "semijoin", "negation", "difference", "distinct", "aggregate"})
+"""The operators whose states a constraint can bound."""
+
+
+def can_be_helped(plan: Node, verdict: Verdict) -> bool:
+    """Whether a query is refused for a state that constraints on the columns of its streams could bound.
+
+    And whether its streams are in files, which is where constraints are looked for.
+    """
+    if verdict.admitted or HELPED.isdisjoint(state.operator for state in verdict.unbounded):
+        return False
+    scans = [node for node in plan.walk() if isinstance(node, StreamScan)]
+    if not all(
+        each.stream.source is not None and each.stream.source.format in FILE_FORMATS for each in scans
+    ):
+        return False
+    uses = Uses()
+    uses.add(plan)
+    return any(uses.sets.values())
 
 
 def can_be_promised(dtype: pa.DataType) -> bool:
