@@ -140,8 +140,8 @@ def test_a_flag_closes_values_that_never_come_again() -> None:
     rows = sessions(last=True)
     found = find_closings(rows, ["user"], find_flags(rows, rows.columns))
     assert [(each.flag, each.share) for each in found] == [
-        (Flag("step", "bye"), 1.0),
         (Flag("over", True), 1.0),
+        (Flag("step", "bye"), 1.0),
     ]
 
 

@@ -18,6 +18,7 @@ from headgate.model.errors import InputError
 from headgate.plan.catalog import References
 from headgate.profile.constraint import Constraint
 from headgate.profile.profile import Profile, measure_streams, profile
+from headgate.profile.report import to_text
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 
 START = dt.datetime(2025, 3, 1, tzinfo=dt.UTC)
@@ -147,6 +148,7 @@ def test_a_clause_that_changes_the_answer_is_not_proposed() -> None:
         "CLUSTERED BY (a) WITHIN 1 ROWS",
     ]
     assert found.idle == ()
+    assert "rows with NULL in a (20 of 200) would be late" in to_text(found).plain
 
 
 def test_an_order_that_jumps_about_is_not_proposed() -> None:

@@ -89,6 +89,8 @@ class Constraint:
     share: float | None = None
     """Of a reference, the share of rows that have a partner; of a punctuation, that of values which are closed."""
     margin: float = 1.0
+    nulls: int = 0
+    """How many of the rows have NULL in one of the columns."""
 
     @property
     def k(self) -> Within | None:

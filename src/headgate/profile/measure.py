@@ -86,7 +86,8 @@ def _cluster(sample: Sample, columns: tuple[str, ...], margin: float) -> Iterato
     """The cluster on some columns, if it closes values."""
     rows = sample.rows
     spread = Spread.of(clustering_distances(rows, columns))
-    found = Constraint(Kind.CA, sample.stream.name, columns, rows.height, spread, margin=margin)
+    nulls = _nulls(sample, columns)
+    found = Constraint(Kind.CA, sample.stream.name, columns, rows.height, spread, margin=margin, nulls=nulls)
     if _is_useful(found, rows.height) and closed_share(rows, columns, _rows(found)) >= LEAST_CLOSED:
         yield found
 
@@ -97,9 +98,14 @@ def _order(sample: Sample, columns: tuple[str, ...], kind: Kind, margin: float) 
     if name == sample.stream.time or rows[name].drop_nulls().n_unique() < 2:
         return
     spread = Spread.of(scrambling_distances(rows[name]))
-    found = Constraint(kind, sample.stream.name, columns, rows.height, spread, margin=margin)
+    nulls = _nulls(sample, columns)
+    found = Constraint(kind, sample.stream.name, columns, rows.height, spread, margin=margin, nulls=nulls)
     if _is_useful(found, rows.height):
         yield found
+
+
+def _nulls(sample: Sample, columns: tuple[str, ...]) -> int:
+    return sample.height - sample.rows.select(columns).drop_nulls().height
 
 
 def _rows(found: Constraint) -> int:
@@ -111,9 +117,16 @@ def _punctuations(sample: Sample, columns: tuple[str, ...], flags: Sequence[Flag
     stream = sample.stream
     if any(set(each.columns) == set(columns) for each in stream.punctuations):
         return
+    nulls = _nulls(sample, columns)
     for closing in find_closings(sample.rows, columns, flags)[:MOST_FLAGGED]:
         yield Constraint(
-            Kind.PUNCTUATION, stream.name, columns, sample.height, flag=closing.flag, share=closing.share
+            Kind.PUNCTUATION,
+            stream.name,
+            columns,
+            sample.height,
+            flag=closing.flag,
+            share=closing.share,
+            nulls=nulls,
         )
 
 

@@ -10,7 +10,7 @@ from headgate.explain.glossary import glossary_html
 from headgate.profile.constraint import Constraint
 from headgate.profile.picture import spread_picture, states_picture
 from headgate.profile.profile import Profile
-from headgate.profile.report import caution_words, read_words, together_words, worth_words
+from headgate.profile.report import caution_words, read_words, refuted_words, together_words, worth_words
 
 _STYLE = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:70em;color:#222}h2{font-size:1.1em}"
@@ -39,8 +39,10 @@ def page(found: Profile) -> str:
     spread = spread_picture([worth.constraint for worth in found.clauses])
     if spread:
         parts.append(f"<h2>How closely the rows keep to it</h2>{spread}")
-    parts.append(_listed("Not proposed: the answer would be another one", found.refuted))
-    parts.append(_listed("True as well, and of no further use to these queries", found.idle))
+    refuted = [(each, refuted_words(each)) for each in found.refuted]
+    idle = [(each, each.evidence) for each in found.idle]
+    parts.append(_listed("Not proposed", refuted))
+    parts.append(_listed("True as well, and of no further use to these queries", idle))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>headgate profile</title>'
         f"<style>{_STYLE}</style></head><body><h1>headgate profile</h1>"
@@ -48,12 +50,12 @@ def page(found: Profile) -> str:
     )
 
 
-def _listed(title: str, constraints: Sequence[Constraint]) -> str:
+def _listed(title: str, constraints: Sequence[tuple[Constraint, str]]) -> str:
     if not constraints:
         return ""
     rows = "".join(
-        f"<tr><td><code>{_html(each.shown)}</code></td><td>{_html(each.evidence)}</td></tr>"
-        for each in constraints
+        f"<tr><td><code>{_html(each.shown)}</code></td><td>{_html(words)}</td></tr>"
+        for each, words in constraints
     )
     return f"<h2>{title}</h2><table>{rows}</table>"
 

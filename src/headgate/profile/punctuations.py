@@ -18,6 +18,9 @@ from headgate.profile.constraint import Flag
 MOST_VALUES = 8
 """A column with more values says something else than that its row is the last."""
 
+MOST_FLAGS = 64
+"""So many values are tried; those of BOOLEAN columns come first."""
+
 LEAST_SHARE = 0.5
 """Where fewer values are closed, most of what waits for a closing would stay."""
 
@@ -37,7 +40,8 @@ class Closing:
 
 def find_flags(rows: pl.DataFrame, columns: Sequence[str]) -> list[Flag]:
     """Each value of the columns that have few."""
-    return [flag for name in columns for flag in _flags(rows, name)]
+    found = [flag for name in columns for flag in _flags(rows, name)]
+    return sorted(found, key=lambda flag: not isinstance(flag.value, bool))[:MOST_FLAGS]
 
 
 def _flags(rows: pl.DataFrame, name: str) -> Iterator[Flag]:

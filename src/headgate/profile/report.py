@@ -7,10 +7,12 @@ from typing import Any
 
 from rich.text import Text
 
+from headgate.model.time import in_whole_units
 from headgate.profile.constraint import Constraint
 from headgate.profile.measure import Measured
 from headgate.profile.profile import Profile, Together, Worth
 from headgate.profile.savings import Saving, Standing
+from headgate.runtime.lateness import KEPT, slack_for
 
 _STYLES = {"bounded": "green", "conditional": "yellow", "refused": "bold red"}
 
@@ -73,7 +75,7 @@ def to_text(found: Profile) -> Text:
         text.append(f"         {together_words(together)}\n", style="dim")
     for refuted in found.refuted:
         text.append(f"\n  {refuted.shown}\n", style="bold")
-        text.append("         not proposed: with it, the answer over these rows is another one\n")
+        text.append(f"         {refuted_words(refuted)}\n")
     if found.idle:
         text.append("\ntrue as well, and of no further use to these queries\n", style="cyan")
     for idle in found.idle[:MOST_IDLE]:
@@ -101,7 +103,9 @@ def read_words(measured: Measured) -> str:
     sample = measured.sample
     parts = [f"{sample.height:,} rows" + ("" if sample.whole else ", a sample")]
     if sample.late:
-        parts.append(f"{sample.late:,} late ones left out")
+        slack = slack_for(sample.late_by)
+        kept = "" if slack is None else f" (a slack of {in_whole_units(slack)} would keep {KEPT:.1%} of them)"
+        parts.append(f"{sample.late:,} late ones left out{kept}")
     if measured.keys:
         parts.append("keys: " + ", ".join(_key(key) for key in measured.keys))
     return "; ".join(parts)
@@ -121,6 +125,18 @@ def worth_words(worth: Worth) -> Iterator[str]:
             yield f"{query}: keeps {after.state_rows:,} rows, without it {without.state_rows:,}"
         else:
             yield f"{query}: needs it for its verdict"
+
+
+def refuted_words(refuted: Constraint) -> str:
+    """Why a constraint is not proposed that the rows obey, and what to do if it is wanted."""
+    words = "not proposed: with it, the answer over these rows is another one"
+    if not refuted.nulls:
+        return words
+    names = " or ".join(refuted.columns)
+    return (
+        f"{words}, for rows with NULL in {names} ({refuted.nulls:,} of {refuted.rows:,}) would be late; "
+        f"if they do not matter, say WHERE {refuted.columns[0]} IS NOT NULL"
+    )
 
 
 def together_words(together: Together) -> str:

@@ -26,6 +26,7 @@ from headgate.runtime.io import FileSource, RejectPolicy
 from headgate.runtime.io.arrival import Arrival
 from headgate.runtime.io.declared import require_time
 from headgate.runtime.io.registry import FILE_FORMATS
+from headgate.runtime.lateness import Counts, added, counted
 
 _CHUNK_ROWS = 100_000
 
@@ -40,6 +41,8 @@ class Sample:
     stream: StreamDef
     rows: pl.DataFrame
     late: int
+    late_by: Counts
+    """How many of the late rows are late by how much."""
     whole: bool
     """Whether the stream was read to its end."""
 
@@ -74,18 +77,20 @@ def read_sample(
         chunks = source.chunks()
     else:
         chunks = given.iter_slices(_CHUNK_ROWS) if given.height else iter([given])
-    arrival, admitted, read, late, whole = Arrival(stream), [], 0, 0, True
+    arrival, admitted, read, whole = Arrival(stream), [], 0, True
+    late, late_by = 0, counted(pl.Series(dtype=pl.Int64))
     for frame in chunks:
         wanted = frame if limit is None else frame.head(limit - read)
         whole = wanted.height == frame.height
         found = arrival.admit(wanted)
         admitted.append(found.rows)
         read, late = read + wanted.height, late + found.late.height
+        late_by = added(late_by, counted(found.late_by))
         heard(stream.name, read)
         if not whole:
             break
     rows = pl.concat(admitted)
-    return Sample(stream, rows.sort(BORN, maintain_order=True), late, whole)
+    return Sample(stream, rows.sort(BORN, maintain_order=True), late, late_by, whole)
 
 
 def aligned(samples: Mapping[str, Sample], together: Sequence[frozenset[str]]) -> dict[str, Sample]:
