@@ -10,7 +10,14 @@ from headgate.explain.glossary import glossary_html
 from headgate.profile.constraint import Constraint
 from headgate.profile.picture import spread_picture, states_picture
 from headgate.profile.profile import Profile
-from headgate.profile.report import caution_words, read_words, refuted_words, together_words, worth_words
+from headgate.profile.report import (
+    caution_words,
+    read_words,
+    refuted_words,
+    spare_words,
+    together_words,
+    worth_words,
+)
 
 _STYLE = (
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:70em;color:#222}h2{font-size:1.1em}"
@@ -31,7 +38,8 @@ def page(found: Profile) -> str:
     if found.clauses:
         parts.append("<h2>Clauses to paste, the most useful first</h2>")
     for worth in found.clauses:
-        lines = "<br>".join(map(_html, (worth.constraint.evidence, *worth_words(worth))))
+        words = (worth.constraint.evidence, *worth_words(worth), *spare_words(found, worth))
+        lines = "<br>".join(map(_html, words))
         parts.append(f"<pre>{_html(worth.constraint.shown)}</pre><p>{lines}</p>")
     if found.savings:
         parts.append(f"<h2>What the queries keep</h2>{states_picture(found.savings)}")

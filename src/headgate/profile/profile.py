@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headgate.model.errors import InputError
@@ -59,6 +59,8 @@ class Profile:
     savings: tuple[Saving, ...]
     together: tuple[Together, ...] = ()
     """Queries that stand otherwise with all clauses of the profile than with theirs alone."""
+    spare: tuple[Constraint, ...] = ()
+    """Clauses that no query relies on once the others are declared, whatever they would save without them."""
 
     @cached_property
     def clauses(self) -> tuple[Worth, ...]:
@@ -121,7 +123,8 @@ def profile(
         tell(f"trying {name}", "")
         savings.append(find_saving(each, offered, tried))
     found = Profile(tuple(measured.values()), tuple(savings))
-    return Profile(found.streams, found.savings, _together(found, trials, session))
+    found = replace(found, spare=_spare(found, trials))
+    return replace(found, together=_together(found, trials))
 
 
 def measure_streams(
@@ -172,28 +175,40 @@ def _read(
     return aligned(samples, [frozenset(streams_of(query)) for query in queries])
 
 
-def _together(found: Profile, trials: dict[str, Trials], session: Session) -> tuple[Together, ...]:
+def _together(found: Profile, trials: dict[str, Trials]) -> tuple[Together, ...]:
     """Queries that stand otherwise once all clauses are declared: a clause for one may be in the way of another."""
-    every = [worth.constraint for worth in found.clauses]
+    declared = [worth.constraint for worth in found.clauses if worth.constraint not in found.spare]
     differing = []
     for saving in found.savings:
-        read = set(streams_of(session.query(saving.query)))
-        theirs = frozenset(each for each in every if each.stream in read)
-        if theirs == frozenset(saving.constraints):
+        trial = trials[saving.query]
+        theirs = trial.about(declared)
+        judged = trial.judge(theirs)
+        if judged is None or theirs == frozenset(saving.constraints):
             continue
-        judged = trials[saving.query].judge(theirs)
-        if judged is None:
-            continue
-        run = trials[saving.query].run(theirs)
+        run = trial.run(theirs)
         standing = Standing(judged.verdict, None if run is None else run.state_rows)
-        if standing != saving.after or not trials[saving.query].answers_alike(theirs):
-            differing.append(Together(saving.query, standing, trials[saving.query].answers_alike(theirs)))
+        if standing != saving.after or not trial.answers_alike(theirs):
+            differing.append(Together(saving.query, standing, trial.answers_alike(theirs)))
     return tuple(differing)
 
 
+def _spare(found: Profile, trials: dict[str, Trials]) -> tuple[Constraint, ...]:
+    """Clauses without which the gate says the same of all queries, the least useful first."""
+    kept, spare = [worth.constraint for worth in found.clauses], []
+    for each in reversed(list(kept)):
+        fewer = [other for other in kept if other is not each]
+        if all(
+            trial.judge(trial.about(fewer)) == trial.judge(trial.about(kept)) for trial in trials.values()
+        ):
+            kept = fewer
+            spare.append(each)
+    return tuple(spare)
+
+
 def clauses_by_stream(found: Profile) -> dict[str, list[Constraint]]:
-    """The clauses to paste, by stream, in the order in which they are written."""
+    """The clauses to write, by stream, in the order in which they are written; without those that would be spare."""
     grouped: dict[str, list[Constraint]] = {}
-    for each in in_order(worth.constraint for worth in found.clauses):
+    wanted = [worth.constraint for worth in found.clauses if worth.constraint not in found.spare]
+    for each in in_order(wanted):
         grouped.setdefault(each.stream, []).append(each)
     return grouped

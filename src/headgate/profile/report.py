@@ -65,7 +65,7 @@ def to_text(found: Profile) -> Text:
         text.append("\npaste, most useful first\n", style="cyan")
     for worth in found.clauses:
         text.append(f"  {worth.constraint.shown}\n", style="bold")
-        for line in (worth.constraint.evidence, *worth_words(worth)):
+        for line in (worth.constraint.evidence, *worth_words(worth), *spare_words(found, worth)):
             text.append(f"         {line}\n", style="dim")
     if found.savings:
         text.append("\nqueries\n", style="cyan")
@@ -143,6 +143,12 @@ def together_words(together: Together) -> str:
     """What the clauses for other queries make of one."""
     words = f"with all of these clauses together, {together.query} is {said(together.standing)}"
     return words if together.same_answer else f"{words}, and its answer is another one: paste fewer"
+
+
+def spare_words(found: Profile, worth: Worth) -> Iterator[str]:
+    """That a clause is of no use beside the others, if it is not."""
+    if worth.constraint in found.spare:
+        yield "of no use beside the other clauses, so --write leaves it out"
 
 
 def said(standing: Standing) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 
@@ -17,6 +18,7 @@ from headgate.model.errors import HeadgateError
 from headgate.optimize.planned import PlannedQuery
 from headgate.physical.compile import compile_query
 from headgate.physical.program import CompiledQuery, Program
+from headgate.plan.nodes import StreamScan
 from headgate.profile.constraint import Constraint
 from headgate.profile.constraint import Kind as ConstraintKind
 from headgate.profile.sample import Sample
@@ -94,6 +96,15 @@ class Trials:
         if constraints not in self.runs:
             self.runs[constraints] = self._run(self._compiled(constraints))
         return self.runs[constraints]
+
+    def about(self, constraints: Iterable[Constraint]) -> Constraints:
+        """Those of the constraints that are about streams of this query."""
+        read = {scan.stream.name for scan in self._scans}
+        return frozenset(each for each in constraints if each.stream in read)
+
+    @cached_property
+    def _scans(self) -> list[StreamScan]:
+        return [node for node in self.session.query(self.name).plan.walk() if isinstance(node, StreamScan)]
 
     def answers_alike(self, constraints: Constraints) -> bool:
         """Whether the answer is the one without constraints, as far as both have been found."""
