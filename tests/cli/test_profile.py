@@ -57,6 +57,21 @@ def test_json_has_the_measures_the_verdicts_and_the_clauses(shop: Path) -> None:
     assert query["clauses"] == ["CREATE STREAM shipments … ORDERED BY (van) WITHIN 3 ROWS"]
 
 
+def test_json_is_alone_on_stdout_and_a_clause_that_would_change_an_answer_is_told_beside_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "f.cql").write_text(
+        "CREATE STREAM s (ts TIMESTAMP, a BIGINT) TIMESTAMP BY ts USING csv OPTIONS (path 's.csv', header true);\n"
+        "CREATE QUERY q AS SELECT a, COUNT(*) AS n FROM s GROUP BY a;\n",
+        encoding="utf-8",
+    )
+    rows = [f"2025-01-01 00:{n // 60:02}:{n % 60:02},{n // 20 if n % 9 else ''}" for n in range(200)]
+    (tmp_path / "s.csv").write_text("\n".join(["ts,a", *rows]), encoding="utf-8")
+    outcome = headgate("profile", tmp_path / "f.cql", "--format", "json")
+    assert json.loads(outcome.out)["queries"][0]["clauses"] == []
+    assert "CREATE STREAM s … ORDERED BY (a) WITHIN 0 ROWS: not proposed: with it, the answer" in outcome.err
+
+
 def test_html_is_a_page_of_its_own_with_pictures(shop: Path) -> None:
     page = headgate("profile", shop, "--query", "vans", "--format", "html").out
     assert page.startswith("<!doctype html>")
@@ -144,6 +159,15 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert outcome.code == 2
     assert "s.csv" in outcome.err
     assert "error[HG501]" in outcome.err
+
+
+def test_a_stream_that_no_query_reads_need_not_have_rows(shop: Path) -> None:
+    with shop.open("a", encoding="utf-8") as file:
+        file.write("CREATE STREAM returns (ts TIMESTAMP, orderid STRING) TIMESTAMP BY ts;\n")
+    outcome = headgate("profile", shop, "--rows", "100")
+    assert outcome.code == 0
+    assert "returns" not in outcome.out
+    assert "shipments  100 rows, a sample\n" in outcome.out
 
 
 def test_a_file_without_queries_still_has_keys(shop: Path) -> None:

@@ -58,7 +58,7 @@ def profile(
     """Find what the rows of the streams promise: keys, orders, clusters, references; and what that would save."""
     from headgate.explain.glossary import POINTER
     from headgate.profile.page import page
-    from headgate.profile.report import as_dict, to_text
+    from headgate.profile.report import as_dict, refuted_words, to_text
     from headgate.runtime.io.declared import check_sources
 
     limit = _rows(rows)
@@ -77,6 +77,8 @@ def profile(
     match format:
         case Format.json:
             typer.echo(json.dumps(as_dict(found), indent=2, ensure_ascii=False))
+            for each in found.refuted:
+                open_console(stderr=True, soft_wrap=True).print(Text(f"{each.shown}: {refuted_words(each)}"))
         case Format.html:
             typer.echo(page(found))
         case _:

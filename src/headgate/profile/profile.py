@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headgate.model.errors import InputError
+from headgate.plan.catalog import StreamDef
 from headgate.plan.nodes import StreamScan
 from headgate.profile.constraint import Constraint
 from headgate.profile.measure import Measured, measure
@@ -14,6 +15,7 @@ from headgate.profile.sample import Sample, aligned, read_sample
 from headgate.profile.savings import Saving, Standing, find_saving
 from headgate.profile.trial import Trials, in_order, read_tables
 from headgate.profile.uses import Uses
+from headgate.runtime.io.registry import is_file_format
 from headgate.session import Query, Session
 
 Tell = Callable[[str, str], None]
@@ -159,7 +161,12 @@ def _read(
     session: Session, queries: Sequence[Query], rows: int | None, tell: Tell, *, every: bool
 ) -> dict[str, Sample]:
     read = {name for query in queries for name in streams_of(query)}
-    streams = [each for each in session.catalog.streams if every or each.name in read]
+    # What no query reads is looked at for its keys, if that can be done.
+    streams = [
+        each
+        for each in session.catalog.streams
+        if each.name in read or (every and (has_rows(session, each) or not queries))
+    ]
     samples = {}
     for stream in streams:
         given = session.local.rows.get(stream.name)
@@ -173,6 +180,12 @@ def _read(
             remedy="check the path of the files, or whether all rows are late",
         )
     return aligned(samples, [frozenset(streams_of(query)) for query in queries])
+
+
+def has_rows(session: Session, stream: StreamDef) -> bool:
+    """Whether the rows of a stream are at hand: in memory, or in files."""
+    source = stream.source
+    return stream.name in session.local.rows or (source is not None and is_file_format(source.format))
 
 
 def _together(found: Profile, trials: dict[str, Trials]) -> tuple[Together, ...]:
