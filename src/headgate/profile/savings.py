@@ -117,7 +117,7 @@ class _Search:
     def _known(self, judged: Judged) -> list[Run | None]:
         """The run of a set that the query makes the same of."""
         found = ((self.trials.judge(known), run) for known, run in self.trials.runs.items())
-        return [run for other, run in found if other is not None and other.relies == judged.relies][:1]
+        return [run for other, run in found if other is not None and other.operators == judged.operators][:1]
 
     def _run(self, constraints: Constraints) -> Run | None:
         begun = perf_counter()

@@ -22,6 +22,7 @@ from headgate.plan.nodes import StreamScan
 from headgate.profile.constraint import Constraint
 from headgate.profile.constraint import Kind as ConstraintKind
 from headgate.profile.sample import Sample
+from headgate.runtime.build_stages import whole_stage
 from headgate.runtime.io import RejectPolicy
 from headgate.runtime.io.tables import read_table
 from headgate.runtime.local.start import prepare
@@ -44,11 +45,11 @@ ORDER = {kind: place for place, kind in enumerate(ConstraintKind)}
 
 @dataclass(frozen=True)
 class Judged:
-    """What the gate says of a query, and what it would rely on."""
+    """What the gate says of a query, and how it would run."""
 
     verdict: Kind
-    relies: tuple[object, ...]
-    """Two sets of constraints that are alike in this are alike in a run."""
+    operators: tuple[str, ...]
+    """The query as a stage, in words: two sets of constraints that are alike in this are alike in a run."""
 
     @property
     def admitted(self) -> bool:
@@ -87,8 +88,8 @@ class Trials:
             except HeadgateError:
                 self.judged[constraints] = None
             else:
-                verdict = compiled.verdict
-                self.judged[constraints] = Judged(verdict.kind, (verdict.states, compiled.graph.promises))
+                lines = whole_stage(compiled, self.tables).description()
+                self.judged[constraints] = Judged(compiled.verdict.kind, tuple(lines))
         return self.judged[constraints]
 
     def run(self, constraints: Constraints) -> Run | None:
