@@ -152,11 +152,13 @@ class _Search:
     def _reduced(self, chosen: Constraints) -> Constraints:
         """Without the constraints that are not missed, the weakest tried first."""
         full = self.standing(chosen)
-        for each in reversed(in_order(chosen)):
-            fewer = chosen - {each}
-            standing = self.standing(fewer)
+        left = reversed(in_order(chosen))
+        while (each := next(left, None)) is not None:
+            standing = self.standing(chosen - {each})
             if standing is not None and full is not None and not _is_worse(standing, full):
-                chosen = fewer
+                chosen = chosen - {each}
+                # One that was missed beside it may not be missed now.
+                left = reversed(in_order(chosen))
         return chosen
 
     def _improved(self, chosen: Constraints, offered: Sequence[Constraint]) -> Constraints:
