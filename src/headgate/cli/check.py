@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -76,7 +77,7 @@ def check(
     asked = [(file, chosen_queries(open_session(file, stats), query)) for file in files]
     for read in (each for _, queries in asked for each in queries):
         check_sources(read.plan)
-    checked = [(file, [_shown(each, witness, output) for each in queries]) for file, queries in asked]
+    checked = [(file, [_shown(each, witness, output, file) for each in queries]) for file, queries in asked]
     every = [each for _, found in checked for each in found]
     match format:
         case Format.json:
@@ -99,12 +100,16 @@ def check(
         raise typer.Exit(1)
 
 
-def _shown(query: Query, witness: int | None, output: Path | None) -> CheckReport:
+def _shown(query: Query, witness: int | None, output: Path | None, file: Path) -> CheckReport:
     """A query as checked; a refused one with its witness, if one is asked for and known."""
     from headgate.explain.check_report import WitnessTable
+    from headgate.profile.uses import can_be_helped
     from headgate.runtime.output import safe_name
 
     checked = query.checked
+    if can_be_helped(query.plan, query.judged):
+        said = f"headgate profile {shlex.quote(str(file))}: what the rows promise, and the state that it would save"
+        checked = replace(checked, next=said)
     if witness is None or checked.verdict.admitted:
         return checked
     found = query.witness(witness)

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 import headgate
-from headgate.cli import check, demo, experiments, explain, glossary, lint, soak
+from headgate.cli import check, demo, experiments, explain, glossary, lint, profile, soak
 from headgate.cli import run as running
 from headgate.cli.console import open_console
 from headgate.cli.help_epilog import help_epilog
@@ -53,6 +53,7 @@ def _(
 
 for _command, _epilog, _short in (
     (check.check, check.EPILOG, "Is each query's state bounded, by what, and if not, what helps?"),
+    (profile.profile, profile.EPILOG, "What do the rows promise, and what would that save?"),
     (explain.explain, explain.EPILOG, "Show plans, update patterns, states and costs."),
     (running.run, running.EPILOG, "Run queries and write their results as Parquet."),
     (lint.lint, lint.EPILOG, "Which states of a plain PySpark job grow for ever?"),

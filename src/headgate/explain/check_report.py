@@ -62,6 +62,8 @@ class CheckReport:
     sizes: Sizes | None = None
     witness: WitnessTable | None = None
     plans: tuple[JoinPlans, ...] = ()
+    next: str = ""
+    """The command that would help a refused query on, if there is one, and what it finds."""
 
     def as_dict(self) -> dict[str, Any]:
         found = self.verdict.as_dict() | {"graphs": [graph.as_dict() for graph in self.graphs]}
@@ -108,6 +110,8 @@ class CheckReport:
             _titled(text, f"fix {number}", fix.edit.splitlines(), style="bold")
             for line in (fix.effect, *(f"must find no rows: {check}" for check in fix.checks)):
                 text.append(f"         {line}\n", style="dim")
+        if self.next:
+            _titled(text, "next", [self.next])
         return text
 
 
