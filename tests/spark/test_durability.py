@@ -92,7 +92,7 @@ def test_what_is_below_a_checkpoint_is_not_taken_for_it(tmp_path: Path) -> None:
     (tmp_path / "q" / "headgate" / "query.json").write_text(
         '{"format": 5, "run": "x", "query": "q", "stage": []}'
     )
-    with pytest.raises(InputError, match="has format 5; this version reads format 8"):
+    with pytest.raises(InputError, match="has format 5; this version reads format 9"):
         claim(folder_at(tmp_path), [stage])
 
 

@@ -16,7 +16,7 @@ it saves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -26,8 +26,10 @@ from headgate.kernels.expressions import compile_scalar
 from headgate.kernels.punctuation.clusters import closing_positions
 from headgate.kernels.punctuation.order import settle
 from headgate.kernels.punctuation.order_in_time import rising, settle_before
+from headgate.kernels.state.store import prefixed, under
 from headgate.model.adherence import WithinRows, WithinTime
 from headgate.model.batch import BORN
+from headgate.runtime.recent_values import RecentValues
 from headgate.safety.promise import Promise, PromiseKind
 
 MEMORY = 65_536
@@ -37,12 +39,40 @@ _AT, _CLOSES, _FIRST, _POSITION = "_at", "_closes", "_first", "_position"
 
 @dataclass
 class PromiseState:
-    """The values that a promise has closed, the oldest first; of a clustered stream also those that are open.
+    """What is remembered of a promise: the values that it has closed, and what is still open.
 
-    Of an ordered one, what others will be less than.
+    Open are, of a clustered stream, the values that may come again; of an ordered one, what others will be less than.
     """
 
-    closed: pl.DataFrame | None = None
+    closed: RecentValues | None = None
+    open: pl.DataFrame | None = None
+    version: int = 0
+    """How often it has changed."""
+
+    def has_closed(self, rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+        """Which rows have values that were closed before."""
+        if self.closed is None or not self.closed.runs:
+            return pl.Series([False]).new_from_index(0, rows.height)
+        return pl.Series(self.closed.has(rows.select(columns)))
+
+    def close(self, values: pl.DataFrame, memory: int) -> None:
+        """Remembers values, none of which is closed yet."""
+        known = RecentValues(values.schema, memory) if self.closed is None else self.closed
+        self.closed = known.adding(values, self.version)
+
+    def chunks(self) -> dict[str, pl.DataFrame]:
+        """Everything by name; a name is never used for anything else again."""
+        chunks = {} if self.closed is None else prefixed(self.closed.chunks(), "closed/")
+        return chunks if self.open is None else {**chunks, f"open/{self.version}": self.open}
+
+    @staticmethod
+    def restored(chunks: Mapping[str, pl.DataFrame], version: int, memory: int = MEMORY) -> PromiseState:
+        """The state that had these chunks."""
+        runs = under(chunks, "closed/")
+        state = PromiseState(open=chunks.get(f"open/{version}"), version=version)
+        if runs:
+            state.closed = RecentValues(next(iter(runs.values())).schema, memory).restored(runs)
+        return state
 
 
 @dataclass
@@ -62,6 +92,7 @@ class PromiseChecker:
             return rows, rows.clear()
         broken = pl.Series([False]).new_from_index(0, rows.height)
         for promise, state in zip(self.promises, self.states, strict=True):
+            state.version += 1
             match promise.kind:
                 case PromiseKind.CHECK:
                     broken |= _fails(promise, rows)
@@ -81,19 +112,21 @@ class PromiseChecker:
     def _breaks(self, promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
         """Which rows come after one that closed their values; what they close themselves is remembered."""
         columns = list(promise.columns)
-        closes = pl.lit(True) if promise.when is None else compile_scalar(promise.when).fill_null(False)
-        frame = rows.select(*columns, closes.alias(_CLOSES)).with_row_index(_AT)
-        closing = frame.filter(pl.col(_CLOSES)).drop_nulls(columns)
-        first = closing.group_by(columns, maintain_order=True).agg(pl.col(_AT).first().alias(_FIRST))
-        late = frame.join(first, on=columns, how="inner").filter(pl.col(_AT) > pl.col(_FIRST))[_AT]
-        if state.closed is not None:
-            late = late.append(frame.join(state.closed, on=columns, how="semi")[_AT])
-        if first.height:
-            new = first.select(columns)
-            seen = new if state.closed is None else pl.concat([state.closed, new])
-            state.closed = seen.unique(keep="first", maintain_order=True).tail(self.memory)
-        mask = pl.Series([False]).new_from_index(0, rows.height)
-        return mask.scatter(late, True) if late.len() else mask
+        before = state.has_closed(rows, columns)
+        if promise.when is None:
+            # Every row closes its values, so all but the first with them come too late.
+            whole = ~rows.select(pl.any_horizontal(pl.col(columns).is_null())).to_series()
+            first = rows.select(pl.struct(columns).is_first_distinct()).to_series()
+            state.close(rows.filter(whole & first & ~before).select(columns), self.memory)
+            return before | (whole & ~first)
+        frame = rows.select(*columns, compile_scalar(promise.when).fill_null(False).alias(_CLOSES))
+        closing = frame.with_row_index(_AT).filter(pl.col(_CLOSES) & ~before).drop_nulls(columns)
+        if closing.is_empty():
+            return before
+        first_at = closing.group_by(columns, maintain_order=True).agg(pl.col(_AT).first().alias(_FIRST))
+        state.close(first_at.select(columns), self.memory)
+        late = frame.with_row_index(_AT).join(first_at, on=columns, how="inner")
+        return before.scatter(late.filter(pl.col(_AT) > pl.col(_FIRST))[_AT], True)
 
     def _scattered(self, promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl.Series:
         """Which rows come back to a value that was left too many rows, or too long, ago."""
@@ -110,33 +143,26 @@ class PromiseChecker:
     ) -> pl.Series:
         """Which rows come when too many rows with other values have come since the last with theirs."""
         columns = list(promise.columns)
-        known = state.closed
-        if known is None:
-            known = (
-                rows.select(columns)
-                .clear()
-                .with_columns(pl.lit(None, dtype=pl.Int64).alias(_POSITION), pl.lit(False).alias(_CLOSES))
-            )
-        first = known[_POSITION].max()
+        old = state.open
+        if old is None:
+            old = rows.select(columns).clear().with_columns(pl.lit(None, dtype=pl.Int64).alias(_POSITION))
+        first = old[_POSITION].max()
         start = first + 1 if isinstance(first, int) else 0
         new = rows.select(columns).with_columns(
             pl.int_range(start, start + rows.height, dtype=pl.Int64).alias(_POSITION)
         )
-        old = known.filter(~pl.col(_CLOSES)).drop(_CLOSES)
         # A row with NULL is a row with another value; the last one of all is remembered to count on.
         present = pl.concat([old, new]).drop_nulls()
         found = closing_positions(present, columns, within, start + rows.height)
         late = new.join(found, on=columns, how="left").filter(pl.col(_POSITION) > pl.col("_closed"))
-        gone = new.join(known.filter(_CLOSES), on=columns, how="semi")
-        passed = pl.concat([late[_POSITION], gone[_POSITION]]) - start
-        latest = found.select(*columns, _POSITION, pl.col("_closed").is_not_null().alias(_CLOSES))
-        closed = pl.concat([known.filter(_CLOSES), latest.filter(_CLOSES)])
-        closed = closed.unique(subset=columns, keep="first", maintain_order=True).tail(self.memory)
-        marker = new.tail(1).with_columns(pl.lit(False).alias(_CLOSES))
+        broken = state.has_closed(rows, columns).scatter(late[_POSITION] - start, True)
+        left = found.filter(pl.col("_closed").is_not_null()).select(columns)
+        state.close(left.filter(~state.has_closed(left, columns)), self.memory)
+        marker = new.tail(1)
         marker = marker.with_columns(pl.lit(None).cast(marker.schema[name]).alias(name) for name in columns)
-        state.closed = pl.concat([closed, latest.filter(~pl.col(_CLOSES)), marker])
-        mask = pl.Series([False]).new_from_index(0, rows.height)
-        return mask.scatter(passed, True) if passed.len() else mask
+        stay = found.filter(pl.col("_closed").is_null()).select(*columns, _POSITION)
+        state.open = pl.concat([stay, marker])
+        return broken
 
     def _scattered_in_time(
         self, promise: Promise, length: int, state: PromiseState, rows: pl.DataFrame
@@ -148,14 +174,11 @@ class PromiseChecker:
         columns = list(promise.columns)
         new = rows.select(*columns, BORN).with_row_index(_AT)
         present = new.drop(_AT).drop_nulls(columns)
-        known = state.closed
-        if known is None:
-            known = present.clear().with_columns(pl.lit(False).alias(_CLOSES))
-        open_, gone = known.filter(~pl.col(_CLOSES)).drop(_CLOSES), known.filter(_CLOSES)
+        open_ = present.clear() if state.open is None else state.open
         asked = pl.concat([open_.join(present, on=columns, how="semi"), present])
         left = _left_at(asked, columns, length)
         late = new.join(left, on=columns, how="inner").filter(pl.col(BORN) > pl.col(_FIRST))
-        passed = pl.concat([late[_AT], new.join(gone, on=columns, how="semi")[_AT]])
+        broken = state.has_closed(rows, columns).scatter(late[_AT], True)
         last = present.group_by(columns, maintain_order=True).agg(pl.col(BORN).max())
         every = pl.concat([open_.join(last, on=columns, how="anti"), last])
         # At the instant of the newest row more may come, which are in time for what closes then.
@@ -163,11 +186,10 @@ class PromiseChecker:
         latest = every.with_columns((pl.col(BORN) < newest - length).alias(_CLOSES))
         reopened = latest.join(left, on=columns, how="semi").with_columns(pl.lit(True).alias(_CLOSES))
         latest = pl.concat([latest.join(left, on=columns, how="anti"), reopened])
-        closed = pl.concat([gone, latest.filter(_CLOSES)])
-        closed = closed.unique(subset=columns, keep="first", maintain_order=True).tail(self.memory)
-        state.closed = pl.concat([closed, latest.filter(~pl.col(_CLOSES))])
-        mask = pl.Series([False]).new_from_index(0, rows.height)
-        return mask.scatter(passed, True) if passed.len() else mask
+        closed = latest.filter(_CLOSES).select(columns)
+        state.close(closed.filter(~state.has_closed(closed, columns)), self.memory)
+        state.open = latest.filter(~pl.col(_CLOSES)).drop(_CLOSES)
+        return broken
 
 
 def _left_at(rows: pl.DataFrame, columns: list[str], length: int) -> pl.DataFrame:
@@ -194,8 +216,8 @@ def _disordered_by_rows(promise: Promise, within: int, state: PromiseState, rows
     """Which rows are less than one that came more than so many rows before."""
     (column,) = promise.columns
     new = rows.select(column, pl.lit(False).alias("_before"))
-    every = new if state.closed is None else pl.concat([state.closed, new])
-    _, state.closed = settle(every, column, within)
+    every = new if state.open is None else pl.concat([state.open, new])
+    _, state.open = settle(every, column, within)
     before = every.filter("_before")[column]
     arrived = every.filter(~pl.col("_before"))[column]
     passed = arrived.cum_max().forward_fill().shift(within + 1)
@@ -208,9 +230,9 @@ def _disordered_in_time(promise: Promise, length: int, state: PromiseState, rows
     """Which rows are less than one that came more than so much time before."""
     (column,) = promise.columns
     new = rows.select(column, BORN)
-    records = rising(new if state.closed is None else pl.concat([state.closed, new]), column)
+    records = rising(new if state.open is None else pl.concat([state.open, new]), column)
     newest = int(rows[BORN][-1])
-    _, state.closed = settle_before(records, newest - length)
+    _, state.open = settle_before(records, newest - length)
     passed = records[BORN].search_sorted(rows[BORN] - length, side="left").cast(pl.Int64) - 1
     # Before the first record nothing has passed.
     greatest = records[column].gather(passed.set(passed < 0, None))

@@ -64,21 +64,13 @@ class StreamClock:
 
 
 @dataclass(frozen=True, eq=False)
-class Closed:
-    """The values that a promise has closed on a feed, and how often they have changed."""
-
-    values: pl.DataFrame | None = None
-    version: int = 0
-
-
-@dataclass(frozen=True, eq=False)
 class ShardState:
     """All that a shard remembers; never changed, only followed by another."""
 
     query: QueryState
     waiting: tuple[ReorderBuffer, ...]
     """By feed."""
-    closed: tuple[Closed, ...]
+    closed: tuple[PromiseState, ...]
     """By feed and promise, as `promises_on` counts them."""
     clocks: Mapping[str, StreamClock]
     """By stream, or by number of the sender."""
@@ -90,7 +82,9 @@ class ShardState:
     def initial(stage: Stage) -> ShardState:
         sources = map(str, range(stage.senders)) if stage.senders else (each.name for each in stage.streams)
         clocks = {name: StreamClock() for name in sources}
-        closed = tuple(Closed() for number in range(len(stage.feeds)) for _ in stage.promises_on(number))
+        closed = tuple(
+            PromiseState() for number in range(len(stage.feeds)) for _ in stage.promises_on(number)
+        )
         waiting = tuple(ReorderBuffer.empty() for _ in stage.feeds)
         return ShardState(QueryState(stage.graph), waiting, closed, clocks)
 
@@ -102,8 +96,7 @@ class ShardState:
         for number, waiting in enumerate(self.waiting):
             chunks |= prefixed(waiting.chunks(), f"wait/{number}/")
         for number, closed in enumerate(self.closed):
-            if closed.values is not None:
-                chunks[f"closed/{number}/{closed.version}"] = closed.values
+            chunks |= prefixed(closed.chunks(), f"promise/{number}/")
         return chunks
 
     def facts(self) -> dict[str, Any]:
@@ -135,7 +128,7 @@ class ShardState:
             for number, following in enumerate(facts["waiting"])
         )
         closed = tuple(
-            Closed(chunks.get(f"closed/{number}/{version}"), version)
+            PromiseState.restored(under(chunks, f"promise/{number}/"), version)
             for number, version in enumerate(facts["closed"])
         )
         clocks = {name: StreamClock(**each) for name, each in facts["clocks"].items()}
@@ -304,7 +297,7 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int | None, answer: 
         query.start = state.earliest
     rows: dict[str, pl.DataFrame] = {}
     waiting: list[ReorderBuffer] = []
-    closed: list[Closed] = []
+    closed: list[PromiseState] = []
     counted = 0
     for number, (feed, buffer) in enumerate(zip(stage.feeds, state.waiting, strict=True)):
         rest, ready = buffer.take(upto)
@@ -338,16 +331,12 @@ def step(stage: Stage, shard: int, state: ShardState, upto: int | None, answer: 
 
 
 def _check(
-    promises: Sequence[Promise], known: Sequence[Closed], rows: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame, list[Closed]]:
+    promises: Sequence[Promise], known: Sequence[PromiseState], rows: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, list[PromiseState]]:
     """A feed's next rows as those that keep its promises and those that break one, and what is closed then."""
-    checker = PromiseChecker(promises, states=[PromiseState(each.values) for each in known])
+    checker = PromiseChecker(promises, states=[replace(each) for each in known])
     kept, broken = checker.split(rows)
-    after = [
-        before if state.closed is before.values else Closed(state.closed, before.version + 1)
-        for before, state in zip(known, checker.states, strict=True)
-    ]
-    return kept, broken, after
+    return kept, broken, checker.states
 
 
 def _readers(stage: Stage, relation: str) -> int:

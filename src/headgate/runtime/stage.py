@@ -24,7 +24,7 @@ from headgate.runtime.description import described, plan_lines
 from headgate.runtime.io.registry import FILE_FORMATS
 from headgate.safety.promise import Promise
 
-FORMAT = 8
+FORMAT = 9
 """The version of the state's format; a checkpoint of another version is refused."""
 
 
