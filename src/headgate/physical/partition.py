@@ -174,7 +174,9 @@ def _counts_alike(
     ways: dict[str, set[tuple[tuple[str, ...], ...]]] = {}
     for number, scan in leaves.items():
         if isinstance(scan, StreamScan):
-            way = tuple(tuple(name.removeprefix(f"{scan.name}.") for name in axis) for axis in columns[number])
+            way = tuple(
+                tuple(name.removeprefix(f"{scan.name}.") for name in axis) for axis in columns[number]
+            )
             ways.setdefault(scan.stream.name, set()).add(way)
     counting = {each.stream for each in promises if each.kind in (PromiseKind.ORDER, PromiseKind.CLUSTER)}
     return all(len(found) == 1 for stream, found in ways.items() if stream in counting)
