@@ -1,4 +1,4 @@
-"""By which columns streams with promises are spread over shards, and where a shard would not hear of closed values."""
+"""By which columns streams with promises are spread over shards, so that each hears what closes its values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def routes_of(declared: str, query: str, shards: int = 4) -> tuple[tuple[int, ..
 
 def streams(**clauses: str) -> str:
     """Streams s, t and u with the columns a and b, and these promises."""
+    columns = "ts TIMESTAMP, a BIGINT, b BIGINT, last BOOLEAN"
     return "\n".join(
-        f"CREATE STREAM {name} (ts TIMESTAMP, a BIGINT, b BIGINT, last BOOLEAN) TIMESTAMP BY ts {clauses.get(name, '')};"
-        for name in "stu"
+        f"CREATE STREAM {name} ({columns}) TIMESTAMP BY ts {clauses.get(name, '')};" for name in "stu"
     )
 
 

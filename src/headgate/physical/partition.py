@@ -13,28 +13,28 @@ no          b.bidder                    items have no such column
 A join on different attributes has none; its shards form a hypercube with one axis for each equality class, and a
 row goes to all shards that agree with it on the axes that it knows (each result is found in exactly one).
 
-Promises. A shard answers the query over sub-streams: of each stream the rows whose columns on its axes have the shard's
-values. Whatever a promise rules out of a stream, it rules out of a sub-stream, so what a shard forgets by its own rows
-it may forget, however rows are routed:
+Promises. A shard answers the query over sub-streams: of each stream the rows whose columns on its axes have the
+shard's values. Whatever a promise rules out of a stream, it rules out of a sub-stream, so what a shard forgets by its
+own rows it may forget, however rows are routed:
 
 | promise | in a sub-stream |
 |---|---|
-| KEY, PUNCTUATED BY | no later row with the values, of all rows or of some |
-| ORDERED BY … WITHIN k ROWS | some rows of a sequence in order up to k are in order up to k; the greatest value closes less |
-| CLUSTERED BY … WITHIN k ROWS | between equal values lie at most as many rows with others as before |
-| FOREIGN KEY … WITHIN k ROWS | the partner comes, if it comes to the shard at all, after at most as many rows of its stream |
+| KEY, PUNCTUATED BY | no later row has the values, if none of the stream does |
+| ORDERED BY … WITHIN k ROWS | what is left of rows in order up to k is in order up to k, and has come no further |
+| CLUSTERED BY … WITHIN k ROWS | between equal values lie at most as many rows with others as in the stream |
+| FOREIGN KEY … WITHIN k ROWS | the partner, if it comes here, comes after at most as many rows as in its stream |
 
 A shard's k rows take longer to come than k rows of the stream, so each shard keeps about what one alone would.
 
 What routes must see to is that values are closed at all: the row that closes some has to reach all shards that keep
 rows with them. It does if every axis that its stream knows is on one of the promise's columns, so that rows with the
-same values of these go to the same places, and if all inputs that have a column of the axis' class know the axis too:
-then a row that waits for a value is where the value is. (An order would be heard by others too, but a shard that no
-row of its stream ever reaches would never drop anything.) The rows by which a FOREIGN KEY tells a row's age are those
-of the KEY that it refers to, which is a promise that is relied on as well. Axes on which this is not so are not used.
+same values there go to the same places, and if all inputs that have a column of the axis' class know the axis too:
+then a row that waits for a value is where the value is. (Any row of the stream can move an order on; but a shard that
+none ever reaches would never drop anything.) The rows by which a FOREIGN KEY tells a row's age are those of the KEY
+that it refers to, which is relied on as well. Axes on which this is not so are not used.
 
-All copies of a row must be judged alike, as late or not. Those that go to the same places as all rows with the same
-values are; rows that are counted must be counted among the same others, so such a stream has one feed only.
+All copies of a row must be judged alike, as late or not. They are where rows with the same values go to the same
+places; rows that are counted have to be counted among the same others, so their stream has one feed only.
 """
 
 from __future__ import annotations
