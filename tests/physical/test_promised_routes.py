@@ -111,3 +111,29 @@ def test_equal_rows_of_an_answer_that_changes_meet_after_the_hypercube() -> None
     query = WINDOWED.replace("ISTREAM(s.a, s.b, t.b AS c, u.a AS d)", "s.a, t.b AS c")
     stage = stage_of(f"{streams(**KEYS)} CREATE QUERY q AS {query};", "q", {}, shards=4)
     assert [each.shares for each in stage.chain] == [(2, 2), (4,)]
+
+
+def test_what_only_drops_rows_sooner_takes_no_axis_away() -> None:
+    """All rows leave with their windows, so a shard that does not hear of something keeps it no longer than that."""
+    windowed = WINDOWED.replace("FROM s,", "FROM s [RANGE 1 HOUR],")
+    both = {**KEYS, "s": f"{KEYS['s']} {ORDERED} ORDERED BY (b) WITHIN 9 ROWS"}
+    assert routes_of(streams(**both), windowed) == (
+        (2, 2),
+        {"s": (("a",), ("b",)), "t": (("a",), ()), "u": ((), ("b",))},
+    )
+
+
+def test_what_drops_rows_sooner_is_heard_where_that_costs_nothing() -> None:
+    windowed = (
+        "SELECT ISTREAM(s.a, s.b) FROM s [RANGE 1 HOUR], t [RANGE 1 HOUR] WHERE s.a = t.a AND s.b = t.b"
+    )
+    assert routes_of(streams(t="KEY (a)"), windowed) == ((4,), ON_A)
+    assert routes_of(streams(), windowed) == ((4,), {"s": (("a", "b"),), "t": (("a", "b"),)})
+
+
+def test_a_row_is_late_for_all_readers_of_its_stream_or_for_none() -> None:
+    """By b, as y wants them, two rows with the same a would be in different shards: they go there one stage later."""
+    windowed = "SELECT ISTREAM(x.a) FROM s [RANGE 1 HOUR] x, s [RANGE 1 HOUR] y WHERE x.a = y.b"
+    assert routes_of(streams(s="KEY (a)"), windowed) == ((4,), {"s": (("a",),)})
+    assert routes_of(streams(s=ORDERED), windowed) == ((1,), {"s": ((),)})
+    assert routes_of(streams(), windowed) == ((4,), {"s": (("a",),), "s#1": (("b",),)})

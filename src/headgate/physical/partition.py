@@ -33,6 +33,9 @@ then a row that waits for a value is where the value is. (Any row of the stream 
 none ever reaches would never drop anything.) The rows by which a FOREIGN KEY tells a row's age are those of the KEY
 that it refers to, which is relied on as well. Axes on which this is not so are not used.
 
+A join of windows may rely on promises only to drop rows sooner. What is not heard then costs memory for the length of
+a window; axes that a hypercube would lose for it are worth more.
+
 All copies of a row must be judged alike, as late or not. They are where rows with the same values go to the same
 places; rows that are counted have to be counted among the same others, so their stream has one feed only.
 """
@@ -112,16 +115,20 @@ def route(
     volumes: Mapping[Node, Volume],
     promises: Sequence[Promise] = (),
     entering: Collection[Node] = (),
+    *,
+    sooner: Collection[Promise] = (),
 ) -> Routes:
     """The routes of plan fragments for up to so many shards; one shard if nothing tells their rows apart.
 
     Leaves are scans, and the nodes that are `entering`: their rows come from an earlier stage. A row that closes
     values must reach the rows that have them, so a stream that has made promises goes by columns of all of them only.
+    Of those by which rows are only dropped `sooner`, it does if it can.
     """
     leaves = leaves_of(roots, entering)
     moving = {number: node for number, node in enumerate(leaves) if not isinstance(node, TableScan)}
     alone = Routes((1,), dict.fromkeys(moving, ((),)))
     promises = [each for each in promises if each.kind is not PromiseKind.CHECK]
+    needed = [each for each in promises if each not in sooner]
     if shards <= 1 or not moving:
         return alone
     columns: dict[int, tuple[tuple[str, ...], ...]] = {}
@@ -131,17 +138,18 @@ def route(
         if attributes is None:
             continue
         found = [each for each in attributes if _hears(each, moving, promises)]
+        found = found or [each for each in attributes if _hears(each, moving, needed)]
         if not found:
             cube = (
-                _hypercube(root, edges, moving, shards, volumes, promises, entering)
+                _hypercube(root, edges, moving, shards, volumes, needed, entering)
                 if len(roots) == 1
                 else None
             )
-            return cube if cube is not None and _counts_alike(cube.columns, moving, promises) else alone
+            return cube if cube is not None and _judges_alike(cube.columns, moving, promises) else alone
         # Columns that are read anyway, if there are some: others would travel only to be hashed.
         used = ([each for each in found if each.carried] or found)[:_MOST_USED]
         columns |= {number: (tuple(each.columns[number] for each in used),) for number in used[0].columns}
-    return Routes((shards,), columns) if _counts_alike(columns, moving, promises) else alone
+    return Routes((shards,), columns) if _judges_alike(columns, moving, promises) else alone
 
 
 def leaves_of(roots: Sequence[Node], entering: Collection[Node]) -> list[Node]:
@@ -165,12 +173,16 @@ def _hears(attribute: Attribute, leaves: Mapping[int, Node], promises: Sequence[
     )
 
 
-def _counts_alike(
+def _judges_alike(
     columns: Mapping[int, tuple[tuple[str, ...], ...]],
     leaves: Mapping[int, Node],
     promises: Sequence[Promise],
 ) -> bool:
-    """Whether rows that are counted to find the late ones are counted among the same others wherever they go."""
+    """Whether a row is late in all shards that have it or in none.
+
+    Copies on one feed have the same rows before them. Two feeds agree if each brings all rows with the same values
+    together, and nothing is counted.
+    """
     ways: dict[str, set[tuple[tuple[str, ...], ...]]] = {}
     for number, scan in leaves.items():
         if isinstance(scan, StreamScan):
@@ -178,8 +190,16 @@ def _counts_alike(
                 tuple(name.removeprefix(f"{scan.name}.") for name in axis) for axis in columns[number]
             )
             ways.setdefault(scan.stream.name, set()).add(way)
-    counting = {each.stream for each in promises if each.kind in (PromiseKind.ORDER, PromiseKind.CLUSTER)}
-    return all(len(found) == 1 for stream, found in ways.items() if stream in counting)
+    return all(
+        len(found) == 1 or each.kind is PromiseKind.REFERENCE or _brings_together(each, found)
+        for each in promises
+        if (found := ways.get(each.stream, set()))
+    )
+
+
+def _brings_together(promise: Promise, ways: Collection[tuple[tuple[str, ...], ...]]) -> bool:
+    by_value = promise.kind in (PromiseKind.KEY, PromiseKind.PUNCTUATION)
+    return by_value and all(name in promise.columns for way in ways for axis in way for name in axis)
 
 
 class _Analysis:
