@@ -28,7 +28,9 @@ COUNTING = [
 ]
 ALONE = {
     "ordered cycle",  # each stream is closed by one of the two columns that its partners know it by
+    "ordered cycle in time",
     "referring twice",  # so is s3
+    "referring twice in time",
     "count distinct in order",
     "least of ordered groups",
 }
