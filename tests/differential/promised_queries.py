@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.differential.punctuated import Punctuated
@@ -15,6 +15,8 @@ PROMISES = (
     Punctuated("ab", ordered=("a",)),
     Punctuated("ab", ordered=("a",), timed=True),
 )
+CLUSTERED = Punctuated("ab", clusters=("a",))
+"""Of use only beside another one, which refers to it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Promised:
 def random_query(random: Random) -> Promised:
     """A query that the gate may admit or refuse."""
     streams = {"s1": random.choice(PROMISES), "s2": random.choice(PROMISES)}
+    if random.random() < 0.1:
+        streams = {"s1": CLUSTERED, "s2": CLUSTERED}
+    elif streams["s2"].keys and random.random() < 0.5:
+        # Rows of s1 then refer to the key of s2, whose values all come.
+        streams["s1"] = replace(streams["s1"], refers=(("a", "s2"),))
     kinds: tuple[Callable[[Random], str], ...] = (_existence, _existence, _set_operation, _counting, _nested)
     return Promised(streams, random.choice(kinds)(random))
 

@@ -45,8 +45,13 @@ def test_most_random_queries_are_admitted() -> None:
 
 
 @settings(max_examples=settings().max_examples // 2)
-@given(seed=st.integers(0, 1_000_000), rounds=st.integers(1, 6), way=st.integers(0, 5))
-def test_answers_are_those_of_a_perfect_memory(seed: int, rounds: int, way: int) -> None:
+@given(
+    seed=st.integers(0, 1_000_000),
+    rounds=st.integers(1, 6),
+    way=st.integers(0, 5),
+    shards=st.sampled_from((2, 3, 4)),
+)
+def test_answers_are_those_of_a_perfect_memory(seed: int, rounds: int, way: int, shards: int) -> None:
     random = Random(seed)
     query = random_query(random)
     if not admitted(query):
@@ -56,7 +61,7 @@ def test_answers_are_those_of_a_perfect_memory(seed: int, rounds: int, way: int)
     restored = random.random() < 0.5
     output = output_of(query.text(), "q", pieces(rows, random), {}, restore_every_step=restored)
     assert same_output(output, remembered), query.query
-    cluster = Cluster(stage_of(query.text(), "q", {}, shards=3, way=way))
+    cluster = Cluster(stage_of(query.text(), "q", {}, shards=shards, way=way))
     for piece in pieces(rows, random):
         cluster.batch({stream: [table] for stream, table in piece.items() if table.num_rows})
     cluster.end()

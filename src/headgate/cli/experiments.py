@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BENCH_EPILOG = help_epilog(
     "headgate bench kernels --format json > kernels.json",
     "headgate bench join --interval",
+    "headgate bench join --many-one --engines headgate-spark,headgate-windowed",
     "headgate bench queries --rows 4000000 --batch 500000",
     "headgate bench join --rows 4000000 --engines headgate-spark,spark-hdfs",
     codes={0: "measured", 1: "the engines disagree"},
@@ -93,6 +94,10 @@ def bench(
         bool,
         typer.Option("--interval", help="join: no windows, but a condition on how far apart times may be."),
     ] = False,
+    many_one: Annotated[
+        bool,
+        typer.Option("--many-one", help="join: three streams with keys and constraints, and without them."),
+    ] = False,
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="PNG", help="Also draw it; not for kernels.")
     ] = None,
@@ -101,15 +106,22 @@ def bench(
     from headgate.lab.plots import require_drawing
 
     require_drawing(picture)
-    if interval and name is not Bench.window_join:
-        raise InputError(f"--interval is for join, not for {name}", remedy="headgate bench join --interval")
+    joins = {"--interval": interval, "--many-one": many_one}
+    chosen = [option for option, given in joins.items() if given]
+    if chosen and name is not Bench.window_join:
+        raise InputError(
+            f"{chosen[0]} is for join, not for {name}", remedy=f"headgate bench join {chosen[0]}"
+        )
+    if len(chosen) > 1:
+        raise InputError("--interval and --many-one are two benchmarks", remedy="give one of them")
     if quick:
         rows, batch = min(rows, 600_000), min(batch, 100_000)
     if name is Bench.queries:
         _bench_queries(rows, batch, format)
         return
     if name is not Bench.kernels:
-        _bench_streams("interval" if interval else name.value, rows, batch, engines, format, picture)
+        workload = "interval" if interval else "many-one" if many_one else name.value
+        _bench_streams(workload, rows, batch, engines, format, picture)
         return
     from headgate.lab.bench import kernels
 

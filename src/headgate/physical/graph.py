@@ -67,6 +67,8 @@ class OperatorGraph:
     """The longest that a row is kept by windows or by time: what leaves by itself has its full size after that."""
     promises: tuple[Promise, ...] = ()
     """What streams have promised and operators rely on: rows that break it are late."""
+    sooner: frozenset[Promise] = frozenset()
+    """Those of them without which states would still be bounded: windows let go of the same rows later."""
     places: Mapping[Node, int] = field(default_factory=dict, repr=False)
     """The steps that bring the rows of plan nodes; not of those that were fused with others."""
 

@@ -92,7 +92,8 @@ def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UP
         verdict=admitted.verdict.kind,
         assumes=admitted.verdict.assumes,
         settles=_settles(root, admitted.state_plan),
-        promises=tuple(dict.fromkeys(lowering.promises)),
+        promises=tuple(dict.fromkeys((*lowering.promises, *lowering.sooner))),
+        sooner=frozenset(lowering.sooner) - frozenset(lowering.promises),
         places=dict(lowering.places),
     )
 
@@ -117,6 +118,8 @@ class _Lowering:
     scans: dict[StreamScan, int] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
     """What streams have promised and operators rely on."""
+    sooner: list[Promise] = field(default_factory=list)
+    """What joins of windows rely on to drop rows before they die."""
     places: dict[Node, int] = field(default_factory=dict)
     """The steps of nodes whose batches have just the node's columns."""
     external: bool = False
@@ -244,7 +247,7 @@ class _Lowering:
         found = self.state_plan.early.get(node)
         if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
             return None, []
-        self.promises += found.promises
+        self.sooner += found.promises
         purge, sources = early_purge_of(node, found)
         further = []
         for source in sources:

@@ -12,6 +12,32 @@ no          b.bidder                    items have no such column
 
 A join on different attributes has none; its shards form a hypercube with one axis for each equality class, and a
 row goes to all shards that agree with it on the axes that it knows (each result is found in exactly one).
+
+Promises. A shard answers the query over sub-streams: of each stream the rows whose columns on its axes have the
+shard's values. Whatever a promise rules out of a stream, it rules out of a sub-stream, so what a shard forgets by its
+own rows it may forget, however rows are routed:
+
+| promise | in a sub-stream |
+|---|---|
+| KEY, PUNCTUATED BY | no later row has the values, if none of the stream does |
+| ORDERED BY … WITHIN k ROWS | what is left of rows in order up to k is in order up to k, and has come no further |
+| CLUSTERED BY … WITHIN k ROWS | between equal values lie at most as many rows with others as in the stream |
+| FOREIGN KEY … WITHIN k ROWS | the partner, if it comes here, comes after at most as many rows as in its stream |
+
+A shard's k rows take longer to come than k rows of the stream, so each shard keeps about what one alone would.
+
+What routes must see to is that values are closed at all: the row that closes some has to reach all shards that keep
+rows with them. It does if every axis that its stream knows is on one of the promise's columns, so that rows with the
+same values there go to the same places, and if all inputs that have a column of the axis' class know the axis too:
+then a row that waits for a value is where the value is. (Any row of the stream can move an order on; but a shard that
+none ever reaches would never drop anything.) The rows by which a FOREIGN KEY tells a row's age are those of the KEY
+that it refers to, which is relied on as well. Axes on which this is not so are not used.
+
+A join of windows may rely on promises only to drop rows sooner. What is not heard then costs memory for the length of
+a window; axes that a hypercube would lose for it are worth more.
+
+All copies of a row must be judged alike, as late or not. They are where rows with the same values go to the same
+places; rows that are counted have to be counted among the same others, so their stream has one feed only.
 """
 
 from __future__ import annotations
@@ -22,7 +48,6 @@ from functools import lru_cache
 from itertools import islice, product
 from math import prod
 
-from headgate.model.adherence import WithinRows
 from headgate.plan.nodes import (
     Aggregate,
     Difference,
@@ -90,18 +115,21 @@ def route(
     volumes: Mapping[Node, Volume],
     promises: Sequence[Promise] = (),
     entering: Collection[Node] = (),
+    *,
+    sooner: Collection[Promise] = (),
 ) -> Routes:
     """The routes of plan fragments for up to so many shards; one shard if nothing tells their rows apart.
 
     Leaves are scans, and the nodes that are `entering`: their rows come from an earlier stage. A row that closes
     values must reach the rows that have them, so a stream that has made promises goes by columns of all of them only.
-    A promise that counts rows needs to see all of them; one that measures time does not.
+    Of those by which rows are only dropped `sooner`, it does if it can.
     """
     leaves = leaves_of(roots, entering)
     moving = {number: node for number, node in enumerate(leaves) if not isinstance(node, TableScan)}
     alone = Routes((1,), dict.fromkeys(moving, ((),)))
     promises = [each for each in promises if each.kind is not PromiseKind.CHECK]
-    if shards <= 1 or not moving or any(isinstance(each.within, WithinRows) for each in promises):
+    needed = [each for each in promises if each not in sooner]
+    if shards <= 1 or not moving:
         return alone
     columns: dict[int, tuple[tuple[str, ...], ...]] = {}
     analysis = _Analysis(edges, entering)
@@ -110,13 +138,18 @@ def route(
         if attributes is None:
             continue
         found = [each for each in attributes if _hears(each, moving, promises)]
+        found = found or [each for each in attributes if _hears(each, moving, needed)]
         if not found:
-            cube = len(roots) == 1 and not promises
-            return (_hypercube(root, edges, moving, shards, volumes, entering) if cube else None) or alone
+            cube = (
+                _hypercube(root, edges, moving, shards, volumes, needed, entering)
+                if len(roots) == 1
+                else None
+            )
+            return cube if cube is not None and _judges_alike(cube.columns, moving, promises) else alone
         # Columns that are read anyway, if there are some: others would travel only to be hashed.
         used = ([each for each in found if each.carried] or found)[:_MOST_USED]
         columns |= {number: (tuple(each.columns[number] for each in used),) for number in used[0].columns}
-    return Routes((shards,), columns)
+    return Routes((shards,), columns) if _judges_alike(columns, moving, promises) else alone
 
 
 def leaves_of(roots: Sequence[Node], entering: Collection[Node]) -> list[Node]:
@@ -138,6 +171,35 @@ def _hears(attribute: Attribute, leaves: Mapping[int, Node], promises: Sequence[
         for number, scan in scans.items()
         if scan.stream.name == promise.stream and promise.columns
     )
+
+
+def _judges_alike(
+    columns: Mapping[int, tuple[tuple[str, ...], ...]],
+    leaves: Mapping[int, Node],
+    promises: Sequence[Promise],
+) -> bool:
+    """Whether a row is late in all shards that have it or in none.
+
+    Copies on one feed have the same rows before them. Two feeds agree if each brings all rows with the same values
+    together, and nothing is counted.
+    """
+    ways: dict[str, set[tuple[tuple[str, ...], ...]]] = {}
+    for number, scan in leaves.items():
+        if isinstance(scan, StreamScan):
+            way = tuple(
+                tuple(name.removeprefix(f"{scan.name}.") for name in axis) for axis in columns[number]
+            )
+            ways.setdefault(scan.stream.name, set()).add(way)
+    return all(
+        len(found) == 1 or each.kind is PromiseKind.REFERENCE or _brings_together(each, found)
+        for each in promises
+        if (found := ways.get(each.stream, set()))
+    )
+
+
+def _brings_together(promise: Promise, ways: Collection[tuple[tuple[str, ...], ...]]) -> bool:
+    by_value = promise.kind in (PromiseKind.KEY, PromiseKind.PUNCTUATION)
+    return by_value and all(name in promise.columns for way in ways for axis in way for name in axis)
 
 
 class _Analysis:
@@ -267,42 +329,51 @@ def _hypercube(
     moving: Mapping[int, Node],
     shards: int,
     volumes: Mapping[Node, Volume],
+    promises: Sequence[Promise],
     entering: Collection[Node],
 ) -> Routes | None:
-    """Routes of a join on different attributes, or None if the fragment is not only that."""
+    """Routes of a join on different attributes, or None if the fragment is not only that.
+
+    With promises, axes are left out on which a shard would not hear what closes its values.
+    """
     node, above = (root.input, [root.input]) if isinstance(root, Emit) else (root, [root])
     while isinstance(node, (Filter, Project)) and node not in entering:
         node = node.input
         above.append(node)
     if not isinstance(node, Join) or node in entering:
         return None
-    axes: list[dict[int, str]] = [{} for _ in node.equalities]
+    known: list[dict[int, str]] = [{} for _ in node.equalities]
+    deaf: set[int] = set()
     analysis = _Analysis(edges, entering)
     for member in node.members:
         attributes = analysis.attributes(member)
-        for axis, group in zip(axes, node.equalities, strict=True):
-            chosen = _on(attributes, group)
+        for number, group in enumerate(node.equalities):
+            chosen = [each for each in _on(attributes, group) if _hears(each, moving, promises)]
             if chosen:
-                axis.update(chosen[0].columns)
+                known[number].update(chosen[0].columns)
+            elif promises and not member.names.isdisjoint(group):
+                deaf.add(number)
         if attributes is not None and not any(_on(attributes, group) for group in node.equalities):
             return None
-    if isinstance(root, Emit) and not _meets(root, node, above, edges):
+    used = [number for number in range(len(known)) if number not in deaf]
+    axes = [known[number] for number in used]
+    if not axes or (isinstance(root, Emit) and not _meets(root, node, used, above, edges)):
         return None
     inputs: list[_Input] = []
     for number, leaf in moving.items():
         volume = volumes.get(leaf, Volume())
-        known = ((at, volume.distinct_of(axis[number])) for at, axis in enumerate(axes) if number in axis)
-        inputs.append((volume.bytes, tuple(known)))
+        told = ((at, volume.distinct_of(axis[number])) for at, axis in enumerate(axes) if number in axis)
+        inputs.append((volume.bytes, tuple(told)))
     shares = _best_shares(shards, len(axes), tuple(inputs))
     columns = {number: tuple((axis[number],) if number in axis else () for axis in axes) for number in moving}
     return Routes(shares, columns)
 
 
-def _meets(root: Emit, join: Join, above: Sequence[Node], edges: Edges) -> bool:
+def _meets(root: Emit, join: Join, used: Sequence[int], above: Sequence[Node], edges: Edges) -> bool:
     """Whether equal rows of the answer come from one place of the hypercube, if they have to meet."""
     if (root.kind == "RSTREAM" and root.slide is None) or root.window is not None:
         return False
-    carried = [frozenset(group) for group in join.equalities]
+    carried = [frozenset(join.equalities[number]) for number in used]
     for each in reversed(above[:-1]):
         if isinstance(each, Project):
             carried = [_projected(Attribute({}, names), each).carried for names in carried]

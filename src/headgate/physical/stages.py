@@ -178,7 +178,7 @@ def _stages(
     for nodes in leaving:
         roots = tuple(sorted(nodes, key=lambda node: graph.places.get(node, len(graph.steps))))
         promises = () if stages else graph.promises
-        routes = route(roots, facts.edges, shards, volumes, promises, entering)
+        routes = route(roots, facts.edges, shards, volumes, promises, entering, sooner=graph.sooner)
         stages.append(StagePlan(roots, entering, routes))
         entering = roots
     for number, stage in enumerate(stages):

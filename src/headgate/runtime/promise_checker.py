@@ -12,6 +12,9 @@ item 7            broken: it comes after the row that closed 7
 A broken row goes to the late output and is counted; no query that relies on the promise sees it. Promises are kept in
 mind for as long as `memory` others have not come: without a limit, watching over a promise would cost the memory that
 it saves.
+
+Each shard checks the rows that it gets. One that comes too many rows late for its stream may be in time among those
+of its shard, which then has not forgotten what it needs, and takes it in.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def run(*, rows: int, batch: int, on_progress: Callable[[str], None] = lambda st
 
 def statements(count: int) -> str:
     """The stream, and so many queries over it."""
-    stream = _STREAM.statements.partition("CREATE QUERY")[0]
+    stream = _STREAM.statements().partition("CREATE QUERY")[0]
     asked = [
         f"CREATE QUERY q{number} AS {_ASKED[number % len(_ASKED)].format(w=10 + 5 * (number // len(_ASKED)))};"
         for number in range(count)

@@ -1,4 +1,7 @@
-"""`headgate bench join [--interval]`, `distinct`, `aggregate`, `multijoin`: engines side by side on the same data."""
+"""`headgate bench join`, `distinct`, `aggregate`, `multijoin`: engines side by side on the same data.
+
+`join --interval` has no windows. `join --many-one` has three streams with constraints, which one engine ignores.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def run(
     on_progress: Callable[[str], None] = lambda what: None,
 ) -> StreamBench:
     """Writes the data, runs one engine after the other and requires that all found the same."""
-    engines = available() if engines is None else engines
+    engines = available(name) if engines is None else engines
     unknown = [each for each in engines if each not in ENGINES]
     if unknown or not engines:
         raise InputError(f"no engine {', '.join(unknown)}", remedy=f"the engines are {', '.join(ENGINES)}")

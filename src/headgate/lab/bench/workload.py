@@ -3,13 +3,16 @@
 Each stream is a folder of parquet files, one file for each micro-batch, rows 100 µs apart. What is asked is said in
 CQL; what peers do instead is in `engines`. Times are never a multiple of a window, so it does not matter on which
 side an engine closes its windows.
+
+The keys of most workloads are random. In a many-one join, `k` of R and `m` of T are numbered through, and a row of S
+refers to a row of each that comes a few rows before or after it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,12 @@ _OFFSET_US = 1
 _START_US = 1_700_000_040_000_000
 _WRITTEN = 1_700_000_000
 _KEYS = 2_000_000
+WINDOWED = "headgate-windowed"
+"""Headgate without the constraints of a workload, where it has some: only windows let rows go."""
+_MANY = "S"
+"""The stream that has many rows for one of each other, where a join is many-one."""
+_NEAR = 1_000
+"""In a many-one join: at most so many rows of R and T come between a row of S and those that it refers to."""
 
 _COLUMNS = "ts TIMESTAMP, k BIGINT, m BIGINT, v BIGINT"
 
@@ -41,12 +50,15 @@ class Workload:
 
     Two, because Spark lets a time take effect in the batch after the one that brought it.
     """
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    """By stream: what its rows keep to, as clauses of its declaration. It makes the join many-one."""
 
-    @property
-    def statements(self) -> str:
+    def statements(self, *, constrained: bool = True) -> str:
         """The streams, each read from a folder of its name, and the question as the query `answer`."""
+        clauses = self.constraints if constrained else {}
         streams = [
-            f"CREATE STREAM {name} ({_COLUMNS}) TIMESTAMP BY ts USING parquet OPTIONS (path '{name}');"
+            f"CREATE STREAM {name} ({_COLUMNS}) TIMESTAMP BY ts {clauses.get(name, '')} "
+            f"USING parquet OPTIONS (path '{name}');"
             for name in self.streams
         ]
         return "\n".join([*streams, f"CREATE QUERY answer AS {self.cql};"])
@@ -54,6 +66,11 @@ class Workload:
 
 _W = f"[RANGE {WINDOW_SECONDS} SECONDS]"
 _TUMBLING = f"[RANGE {WINDOW_SECONDS} SECONDS SLIDE {WINDOW_SECONDS} SECONDS]"
+
+_THREE = (
+    f"SELECT ISTREAM(r.k, r.v, s.v AS w, t.v AS x) FROM R {_W} AS r, S {_W} AS s, T {_W} AS t "
+    "WHERE r.k = s.k AND s.m = t.m"
+)
 
 WORKLOADS: Mapping[str, Workload] = {
     each.name: each
@@ -71,12 +88,19 @@ WORKLOADS: Mapping[str, Workload] = {
             f"AND s.ts BETWEEN r.ts AND r.ts + INTERVAL {WINDOW_SECONDS} SECONDS",
             ("k", "v", "w"),
         ),
+        Workload("multijoin", ("R", "S", "T"), _THREE, ("k", "v", "w", "x")),
         Workload(
-            "multijoin",
+            "many-one",
             ("R", "S", "T"),
-            f"SELECT ISTREAM(r.k, r.v, s.v AS w, t.v AS x) FROM R {_W} AS r, S {_W} AS s, T {_W} AS t "
-            "WHERE r.k = s.k AND s.m = t.m",
+            _THREE,
             ("k", "v", "w", "x"),
+            constraints={
+                "R": "KEY (k)",
+                "S": f"FOREIGN KEY (k) REFERENCES R (k) WITHIN {_NEAR} ROWS "
+                f"FOREIGN KEY (m) REFERENCES T (m) WITHIN {_NEAR} ROWS "
+                f"ORDERED BY (k) WITHIN {2 * _NEAR} ROWS ORDERED BY (m) WITHIN {2 * _NEAR} ROWS",
+                "T": "KEY (m)",
+            },
         ),
         Workload(
             "distinct",
@@ -122,12 +146,17 @@ def _frames(workload: Workload, place: int, rows: int, per_file: int, seed: int)
         count = min(per_file, rows - begin)
         rng = np.random.default_rng((seed, place, number))
         numbers = np.arange(begin, begin + count)
-        yield _frame(
-            _START_US + numbers * _STEP_US + _OFFSET_US,
-            rng.integers(0, workload.keys, count),
-            rng.integers(0, workload.keys, count),
-            numbers,
-        )
+        k, m = _keys_of(workload, place, numbers, rows, rng)
+        yield _frame(_START_US + numbers * _STEP_US + _OFFSET_US, k, m, numbers)
+
+
+def _keys_of(workload: Workload, place: int, numbers: Any, rows: int, rng: np.random.Generator) -> Any:
+    """The values of `k` and `m` in the rows with these numbers."""
+    if not workload.constraints:
+        return rng.integers(0, workload.keys, len(numbers)), rng.integers(0, workload.keys, len(numbers))
+    if workload.streams[place] == _MANY:
+        return np.clip(numbers + rng.integers(1 - _NEAR, _NEAR, (2, len(numbers))), 0, rows - 1)
+    return numbers, numbers
 
 
 def _frame(ts: Any, k: Any, m: Any, v: Any) -> pl.DataFrame:
@@ -151,7 +180,7 @@ def by_polars(workload: Workload, folder: Path) -> pl.LazyFrame:
             .filter(near("ts", "ts_s") if workload.name == "join" else follows)
             .select("k", "v", w="v_s")
         )
-    elif workload.name == "multijoin":
+    elif workload.name in ("multijoin", "many-one"):
         answer = (
             tables["R"]
             .join(tables["S"], on="k", suffix="_s")

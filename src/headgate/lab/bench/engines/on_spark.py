@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from headgate.lab.bench.engines.outcome import Outcome
-from headgate.lab.bench.workload import WINDOW_SECONDS, Workload, batch_rows
+from headgate.lab.bench.workload import WINDOW_SECONDS, WINDOWED, Workload, batch_rows
 from headgate.runtime.io.source import Slice
 from headgate.runtime.spark import pipeline
 from headgate.runtime.spark.cluster import open_spark
@@ -41,6 +41,11 @@ _SETTINGS = {
 }
 
 OURS = "headgate-spark"
+_HEADGATE = {
+    f"{_STORE}.providerClass": _ROCKSDB,
+    f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500000",
+}
 
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "spark-hdfs": {f"{_STORE}.providerClass": _HDFS},
@@ -50,11 +55,8 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.join.stateFormatVersion": "4",
     },
-    OURS: {
-        f"{_STORE}.providerClass": _ROCKSDB,
-        f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "500000",
-    },
+    OURS: _HEADGATE,
+    WINDOWED: _HEADGATE,
 }
 
 
@@ -65,10 +67,10 @@ def run(name: str, workload: Workload, folder: Path, scratch: Path) -> Outcome:
         checkpoint = scratch / f"checkpoint-{name}"
         # As many partitions as tasks run at once; Headgate sees to that itself.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
-        if name == OURS:
+        if name in (OURS, WINDOWED):
             for key, value in checkpoint_files(spark, checkpoint).items():
                 spark.conf.set(key, value)
-            answer = _headgate(spark, workload, folder, checkpoint)
+            answer = _headgate(spark, workload, folder, checkpoint, constrained=name == OURS)
         else:
             answer = NATIVE[workload.name]({each: _stream(spark, folder / each) for each in workload.streams})
         # Not a filter: Spark would push it below the watermark, and the rows that close windows would be lost on it.
@@ -93,9 +95,11 @@ def _stream(spark: SparkSession, folder: Path) -> DataFrame:
     return reader.option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def _headgate(spark: SparkSession, workload: Workload, folder: Path, checkpoint: Path) -> DataFrame:
+def _headgate(
+    spark: SparkSession, workload: Workload, folder: Path, checkpoint: Path, *, constrained: bool
+) -> DataFrame:
     session = Session()
-    session.sql(workload.statements)
+    session.sql(workload.statements(constrained=constrained))
     (query,) = session.compile(["answer"])
     cores = int(spark.sparkContext.defaultParallelism)
     stage = make_stage(query, SparkOptions(), shards=cores, tables={}, narrow=True)
@@ -165,6 +169,7 @@ NATIVE: Mapping[str, Any] = {
     "join": _join,
     "interval": _interval,
     "multijoin": _multijoin,
+    "many-one": _multijoin,
     "distinct": lambda streams: _windowed(streams).agg(f.count(f.lit(1)).alias("n")).select("k"),
     "aggregate": lambda streams: (
         _windowed(streams)

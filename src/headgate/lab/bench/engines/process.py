@@ -14,20 +14,23 @@ from pathlib import Path
 
 from headgate.lab.bench.engines.outcome import Outcome
 from headgate.lab.bench.engines.with_flink import python_with_flink
-from headgate.lab.bench.workload import WORKLOADS
+from headgate.lab.bench.workload import WINDOWED, WORKLOADS
 from headgate.lab.child import end
 from headgate.lab.process_tree import tree_use
 from headgate.model.errors import SetupError
 
-ENGINES = ("headgate-spark", "spark-hdfs", "spark-rocksdb", "spark-rocksdb-v4", "flink", "polars")
+ENGINES = ("headgate-spark", WINDOWED, "spark-hdfs", "spark-rocksdb", "spark-rocksdb-v4", "flink", "polars")
 _MODULES = {"polars": "with_polars", "flink": "with_flink"}
 # The module's own name, which is another one in the other process.
 _NAME = "headgate.lab.bench.engines.process"
 
 
-def available() -> tuple[str, ...]:
-    """The engines that can run here; Flink is not among Headgate's own packages."""
-    return tuple(each for each in ENGINES if each != "flink" or python_with_flink() is not None)
+def available(workload: str) -> tuple[str, ...]:
+    """The engines that can run a workload here; Flink is not among Headgate's own packages."""
+    missing = set() if python_with_flink() is not None else {"flink"}
+    if not WORKLOADS[workload].constraints:
+        missing.add(WINDOWED)
+    return tuple(each for each in ENGINES if each not in missing)
 
 
 def measure(engine: str, workload: str, folder: Path, scratch: Path) -> Outcome:

@@ -100,6 +100,11 @@ _WINDOWED = (
     "GROUP BY window_start, window_end, k"
 )
 
+_THREE = (
+    "SELECT R.k, R.v, S.v AS w, T.v AS x FROM R, S, T WHERE R.k = S.k AND S.m = T.m "
+    f"AND {_near('R', 'S')} AND {_near('S', 'T')} AND {_near('R', 'T')}"
+)
+
 QUERIES: Mapping[str, str] = {
     "join": f"SELECT R.k, R.v, S.v AS w FROM R, S WHERE R.k = S.k AND {_near('R', 'S')}",
     "interval": (
@@ -107,10 +112,8 @@ QUERIES: Mapping[str, str] = {
         f"AND S.ts BETWEEN R.ts AND R.ts + INTERVAL '{WINDOW_SECONDS}' SECOND "
         f"AND S.us BETWEEN R.us AND R.us + {_WINDOW_US}"
     ),
-    "multijoin": (
-        "SELECT R.k, R.v, S.v AS w, T.v AS x FROM R, S, T WHERE R.k = S.k AND S.m = T.m "
-        f"AND {_near('R', 'S')} AND {_near('S', 'T')} AND {_near('R', 'T')}"
-    ),
+    "multijoin": _THREE,
+    "many-one": _THREE,
     "distinct": f"SELECT k FROM {_WINDOWED}",
     "aggregate": f"SELECT k, COUNT(*) AS n, SUM(v) AS total FROM {_WINDOWED}",
 }
