@@ -9,7 +9,7 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headgate.kernels.punctuation.age import AgePunctuator
+from headgate.kernels.punctuation.age import MARKS, AgePunctuator
 from headgate.kernels.punctuation.clusters_in_time import ClusterInTimePunctuator
 from headgate.kernels.punctuation.order import OrderPunctuator
 from headgate.kernels.punctuation.order_in_time import OrderInTimePunctuator
@@ -77,6 +77,33 @@ def test_a_row_is_aged_when_so_many_have_come_after_its_instant(
             assert (other < instant) == (followed >= within)
         said.check(clock)
         assert state.rows <= within
+
+
+@given(
+    values=st.lists(st.integers(0, 900), min_size=1, max_size=600),
+    step=st.integers(1, 90),
+    within=st.integers(65, 400),
+)
+def test_of_many_rows_a_few_marks_are_remembered_and_a_few_more_rows_waited_for(
+    values: list[int], step: int, within: int
+) -> None:
+    order, age = OrderPunctuator("a", pl.Int64(), within), AgePunctuator("aged", within)
+    states, most = (order.initial(), age.initial()), within + -(-within // MARKS)
+    for start in range(0, len(values), step):
+        rows, clock = batch(list(values[start : start + step]), start), Clock(start - 1, start + step - 1, 0)
+        (ordered, greatest), (aged, instant) = (
+            order.advance(states[0], [rows], clock),
+            age.advance(states[1], [rows], clock),
+        )
+        states, seen = (ordered, aged), start + rows.height
+        assert max(ordered.rows, aged.rows) <= MARKS + 2
+        said = next(iter(greatest.frame["a"]), -1)
+        assert (
+            max(values[: max(0, seen - most)], default=-1)
+            <= said
+            <= max(values[: max(0, seen - within)], default=-1)
+        )
+        assert seen - most < next(iter(instant.frame["aged"]), 0) + 1 <= max(1, seen - within + 1)
 
 
 def test_a_step_without_rows_says_nothing_of_age() -> None:

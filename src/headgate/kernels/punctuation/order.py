@@ -6,7 +6,9 @@ within 2      3  5  4  9  7  6
 ```
 
 It remembers the last `within` values, in which order may still change, and the greatest before them (k-Mon document,
-section 6.2). A row with NULL counts, but says nothing of values.
+section 6.2). Of many it remembers the greatest of each few that followed each other, and then waits for a few more
+rows than it must: what it remembers does not grow with the number of rows. A row with NULL counts, but says nothing
+of values.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ import polars as pl
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
-_BEFORE = "_before"
+BLOCKS = 64
+"""About so many greatest values are remembered; a number of rows that is no larger is exact."""
+
+_BEFORE, _BLOCK = "_before", "_block"
 
 
 @dataclass(frozen=True, eq=False)
 class OrderPunctuatorState:
-    """The last values in order of arrival, after the greatest of all before them (`_before`); one chunk."""
+    """The greatest of each block of the last values, after the greatest of all before (block -1); one chunk."""
 
     values: pl.DataFrame
+    seen: int = 0
     built: int = 0
 
     @property
@@ -38,7 +44,7 @@ class OrderPunctuatorState:
         return int(self.values.estimated_size())
 
     def chunks(self) -> Mapping[str, pl.DataFrame]:
-        return {} if self.values.is_empty() else {str(self.built): self.values}
+        return {f"{self.built}.{self.seen}": self.values} if self.seen else {}
 
 
 @dataclass(frozen=True)
@@ -50,11 +56,12 @@ class OrderPunctuator:
     within: int
 
     def initial(self) -> OrderPunctuatorState:
-        return OrderPunctuatorState(pl.DataFrame(schema={self.column: self.dtype, _BEFORE: pl.Boolean()}))
+        return OrderPunctuatorState(pl.DataFrame(schema={_BLOCK: pl.Int64(), self.column: self.dtype}))
 
     def restore(self, chunks: Mapping[str, pl.DataFrame]) -> OrderPunctuatorState:
         for name, frame in chunks.items():
-            return OrderPunctuatorState(frame, int(name))
+            built, _, seen = name.rpartition(".")
+            return OrderPunctuatorState(frame, int(seen), int(built))
         return self.initial()
 
     def advance(
@@ -65,10 +72,19 @@ class OrderPunctuator:
         schema = {self.column: self.dtype}
         if not batch.height:
             return state, Batch.empty(schema)
-        new = batch.frame.select(self.column, pl.lit(False).alias(_BEFORE))
-        settled, values = settle(pl.concat([state.values, new]), self.column, self.within)
-        after = OrderPunctuatorState(values, clock.upto)
-        if settled is None:
+        seen, apart = state.seen + batch.height, max(1, -(-self.within // BLOCKS))
+        block = pl.int_range(state.seen, seen, dtype=pl.Int64) // apart
+        new = batch.frame.select(block.alias(_BLOCK), self.column)
+        greatest = pl.concat([state.values, new]).group_by(_BLOCK).agg(pl.col(self.column).max()).sort(_BLOCK)
+        # Blocks whose last row has been followed by so many.
+        whole = (pl.col(_BLOCK) + 1) * apart <= seen - self.within
+        settled = greatest.filter(whole).select(
+            pl.lit(-1, dtype=pl.Int64).alias(_BLOCK), pl.col(self.column).max()
+        )
+        settled = settled.drop_nulls()
+        values = pl.concat([settled, greatest.filter(~whole)]).rechunk()
+        after = OrderPunctuatorState(values, seen, clock.upto)
+        if settled.is_empty():
             return after, Batch.empty(schema)
         rows = settled.select(
             self.column,
