@@ -220,13 +220,19 @@ def _disordered_by_rows(promise: Promise, within: int, state: PromiseState, rows
     (column,) = promise.columns
     new = rows.select(column, pl.lit(False).alias("_before"))
     every = new if state.open is None else pl.concat([state.open, new])
-    _, state.open = settle(every, column, within)
-    before = every.filter("_before")[column]
-    arrived = every.filter(~pl.col("_before"))[column]
-    passed = arrived.cum_max().forward_fill().shift(within + 1)
-    if before.len():
-        passed = pl.select(pl.max_horizontal(passed, pl.lit(before))).to_series()
-    return (arrived < passed).fill_null(False).tail(rows.height)
+    state.open = settle(every, column, within)
+    values = every.get_column(column)
+    # The greatest of earlier rows, if it is there, is the first, and all the others have come long enough after it.
+    earlier = int(every.get_column("_before")[0])
+    least = values.cum_max().forward_fill()
+    passed = least.shift(within + 1) if not earlier else _passed(least, within)
+    return (values < passed).fill_null(False).tail(rows.height)
+
+
+def _passed(greatest: pl.Series, within: int) -> pl.Series:
+    """By row, the greatest of those that came more than so many rows before; of all of them the first did."""
+    followed = greatest.slice(1).shift(within + 1)
+    return pl.concat([greatest.head(1), followed.fill_null(greatest[0])])
 
 
 def _disordered_in_time(promise: Promise, length: int, state: PromiseState, rows: pl.DataFrame) -> pl.Series:

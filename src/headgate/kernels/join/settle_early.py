@@ -107,7 +107,8 @@ class _Settling:
         assert isinstance(store, LifetimeRuns)
         heard = {chain.member, *(step.input for step in chain.steps)}
         self.since[number] += self.news + sum(self.coming[each] for each in heard)
-        new = self.arrived[chain.member].filter(pl.col(DIES) > self.clock.upto)
+        new = self.arrived[chain.member]
+        new = rows_where(new, new[DIES].to_numpy() > self.clock.upto)
         if self._due(number, store.rows):
             rows = pl.concat([store.live(self.clock.upto), new])
             kept = self._kept(chain, rows)
@@ -193,8 +194,10 @@ class _Settling:
         """Which rows have met all their partners, and which have no partner where they need one."""
         dead = np.zeros(rows.height, dtype=np.bool_)
         open_ = np.zeros(rows.height, dtype=np.bool_)
-        named = rows.rename({BORN: birth_of(chain.member)})
-        asking = named.select(name for name in named.columns if name in chain.reads or name == DIES)
+        columns = [rows.get_column(name) for name in rows.columns if name in chain.reads or name == DIES]
+        if birth_of(chain.member) in chain.reads:
+            columns.append(rows.get_column(BORN).alias(birth_of(chain.member)))
+        asking = pl.DataFrame(columns)
         looked: list[_Partners] = []
         for step in chain.own:
             closed, partners = self._look(step, asking, chain.carries)
@@ -242,6 +245,8 @@ class _Settling:
                 if ours:
                     alive &= keys_agree((rows, ours, probe), (run.frame, theirs, position))
                 asked.append(probe[alive])
+                if not carries:
+                    continue
                 where = position[alive]
                 found = [run.frame.get_column(name).gather(where) for name in wanted]
                 if birth_of(step.input) in carries:
@@ -269,7 +274,7 @@ class _Settling:
                 case ValueCloser():
                     closed |= self._among(closer.keys, rows, closer.values)
                 case BelowCloser():
-                    closed |= self.bounds[closer.bound].closes(rows, [closer.value]).to_numpy()
+                    closed |= self.bounds[closer.bound].passed(rows.get_column(closer.value)).to_numpy()
         return closed
 
     def _stores_of(self, member: int) -> tuple[LifetimeRuns, ...]:
@@ -286,7 +291,7 @@ class _Settling:
     def _told(self, number: int, further: Sequence[pl.DataFrame]) -> pl.DataFrame:
         """The keys that a further input brings in this step, with how long they are to be remembered."""
         keys = self.purge.keys[number]
-        if keys.source is None:
+        if keys.source is None or further[keys.source].is_empty():
             return pl.DataFrame(schema={**keys.schema, BORN: pl.Int64(), DIES: pl.Int64()})
         frame = further[keys.source].select(*keys.schema, BORN).drop_nulls()
         return frame.with_columns((pl.col(BORN) + keys.lifetime).alias(DIES))
@@ -296,7 +301,8 @@ class _Settling:
         found = np.zeros(rows.height, dtype=np.bool_)
         probes = Probes(rows, values, _all(rows, BEGINNING), _all(rows, NEVER))
         known, told = self.known[number], self.told[number]
-        for store in (known, LifetimeRuns(known.layout).insert(told, self.clock)):
+        new = () if told.is_empty() else (LifetimeRuns(known.layout).insert(told, self.clock),)
+        for store in (known, *new):
             for _, probe, _ in store.meet(0, probes):
                 found[probe] = True
         return found

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
+from headgate.model.batch import BORN, DIES, LIFETIME_SCHEMA, SIGN, Batch
 from headgate.model.time import NEVER, Clock
 
 BLOCKS = 64
@@ -73,35 +73,38 @@ class OrderPunctuator:
         if not batch.height:
             return state, Batch.empty(schema)
         seen, apart = state.seen + batch.height, max(1, -(-self.within // BLOCKS))
-        block = pl.int_range(state.seen, seen, dtype=pl.Int64) // apart
-        new = batch.frame.select(block.alias(_BLOCK), self.column)
-        greatest = pl.concat([state.values, new]).group_by(_BLOCK).agg(pl.col(self.column).max()).sort(_BLOCK)
-        # Blocks whose last row has been followed by so many.
-        whole = (pl.col(_BLOCK) + 1) * apart <= seen - self.within
-        settled = greatest.filter(whole).select(
-            pl.lit(-1, dtype=pl.Int64).alias(_BLOCK), pl.col(self.column).max()
+        # Where the blocks end whose last row has been followed by so many.
+        past = max(0, (seen - self.within) // apart)
+        arrived = batch.frame.get_column(self.column)
+        whole = max(0, past * apart - state.seen)
+        old = state.values.get_column(_BLOCK).search_sorted(past, side="left")
+        greatest = pl.concat([state.values.get_column(self.column).head(old), arrived.head(whole)]).max()
+        block = pl.int_range(state.seen + min(whole, batch.height), seen, dtype=pl.Int64, eager=True) // apart
+        rest = pl.DataFrame([block.alias(_BLOCK), arrived.slice(whole)])
+        left = pl.concat([state.values.slice(old), rest])
+        if block.n_unique() < left.height:
+            left = left.group_by(_BLOCK).agg(pl.col(self.column).max()).sort(_BLOCK)
+        schema_of = {_BLOCK: pl.Int64(), self.column: self.dtype}
+        settled = pl.DataFrame({_BLOCK: [-1], self.column: [greatest]}, schema=schema_of).head(
+            greatest is not None
         )
-        settled = settled.drop_nulls()
-        values = pl.concat([settled, greatest.filter(~whole)]).rechunk()
-        after = OrderPunctuatorState(values, seen, clock.upto)
+        after = OrderPunctuatorState(pl.concat([settled, left]).rechunk(), seen, clock.upto)
         if settled.is_empty():
             return after, Batch.empty(schema)
-        rows = settled.select(
-            self.column,
-            pl.lit(batch.frame[BORN].max(), dtype=pl.Int64).alias(BORN),
-            pl.lit(NEVER, dtype=pl.Int64).alias(DIES),
-            pl.lit(1, dtype=pl.Int8).alias(SIGN),
-        )
-        return after, Batch(rows.select(self.column, *LIFETIME_COLUMNS))
+        said = {self.column: [greatest], BORN: [batch.frame[BORN].max()], DIES: [NEVER], SIGN: [1]}
+        return after, Batch(pl.DataFrame(said, schema={**schema, **LIFETIME_SCHEMA}))
 
 
-def settle(values: pl.DataFrame, column: str, within: int) -> tuple[pl.DataFrame | None, pl.DataFrame]:
-    """The greatest value that `within` others have followed, if there is one, and what is to be remembered.
+def settle(values: pl.DataFrame, column: str, within: int) -> pl.DataFrame:
+    """What is to be remembered of values: the greatest that `within` others have followed, if any, and the last ones.
 
     `values` are in order of arrival; the first may have `_before`, and is then the greatest of earlier ones.
     """
-    arrived = values.filter(~pl.col(_BEFORE))
-    older = pl.concat([values.filter(_BEFORE), arrived.head(max(0, arrived.height - within))])
-    greatest = older.filter(pl.col(column).is_not_null()).sort(column).tail(1)
-    kept = pl.concat([greatest.with_columns(pl.lit(True).alias(_BEFORE)), arrived.tail(within)]).rechunk()
-    return (None if greatest.is_empty() else greatest), kept
+    series = values.get_column(column)
+    earlier = int(values.height > 0 and values.get_column(_BEFORE)[0])
+    older = max(earlier, values.height - within)
+    greatest = series.head(older).max()
+    if greatest is None:
+        return values.slice(older).rechunk()
+    first = pl.DataFrame({column: [greatest], _BEFORE: [True]}, schema=values.schema)
+    return pl.concat([first, values.slice(older)]).rechunk()

@@ -44,19 +44,35 @@ class ClosedValues(Runs):
 
     def observe(self, frame: pl.DataFrame, clock: Clock) -> ClosedValues:
         """Also the values that were closed in the step; NULL closes nothing."""
-        new = frame.select(*self.columns, BORN).drop_nulls()
-        if self.below and new.height:
-            return self.only(pl.concat([super().frame, new]).sort(self.columns[0]).tail(1), clock.upto)
-        return self.adding(new, clock.upto)
+        if frame.is_empty():
+            return self
+        if self.below:
+            return self._rising(frame, clock)
+        return self.adding(frame.select(*self.columns, BORN).drop_nulls(), clock.upto)
+
+    def _rising(self, frame: pl.DataFrame, clock: Clock) -> ClosedValues:
+        """With the greatest value of all, where that one closes what is less."""
+        (column,) = self.columns
+        values = pl.concat([super().frame.get_column(column), frame.get_column(column)])
+        greatest = values.max()
+        if greatest is None or (self.runs and greatest == values[0]):
+            return self
+        row = {column: [greatest], BORN: [frame.get_column(BORN).max()]}
+        return self.only(pl.DataFrame(row, schema=self.schema), clock.upto)
 
     def closes(self, rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
         """For each row whether its `columns` are closed; NULL is not."""
         if not self.below:
             return listed(rows, columns, self.frame, self.columns)
+        return self.passed(rows.get_column(columns[0]))
+
+    def passed(self, values: pl.Series) -> pl.Series:
+        """Which values are less than the one below which all are closed."""
         if not self.runs:
-            return pl.Series([False]).new_from_index(0, rows.height)
-        lesser: pl.Series = rows[columns[0]] < self.frame[self.columns[0]][0]
-        return lesser.fill_null(False)
+            return pl.Series([False]).new_from_index(0, len(values))
+        (run,) = self.runs
+        lesser: pl.Series = values < run.frame.get_column(self.columns[0])[0]
+        return lesser.fill_null(False) if lesser.null_count() else lesser
 
 
 def closed_by_all(
