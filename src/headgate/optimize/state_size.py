@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.model.adherence import WithinRows, WithinTime
@@ -24,6 +24,7 @@ from headgate.plan.nodes import Aggregate, Distinct, Emit, Join, Node
 from headgate.plan.patterns import Pattern
 from headgate.safety.promise import Promise, PromiseKind
 from headgate.safety.reasons.deaths import announces_deaths, is_aggregate
+from headgate.safety.reasons.early_purge import RefusedKeys
 from headgate.safety.reasons.finite_memory import FiniteMemoryPlan
 from headgate.safety.reasons.group_closing import GroupClosing
 from headgate.safety.reasons.purge_analysis import Chain, Closing, JoinPurge
@@ -88,6 +89,8 @@ class _Keeping:
             yield from self._buckets(node, self.state_plan.values[node])
         elif node in self._purges or node in self.state_plan.retained:
             yield from self._forgotten(node, choice, estimates)
+        elif isinstance(node, Join) and node in self.state_plan.early:
+            yield from self._dropped_early(node, choice.stored, estimates)
         elif node in self.state_plan.clocks:
             yield from self._passed_groups(node, choice, self.state_plan.clocks[node], estimates)
         elif node in self.state_plan.groups:
@@ -168,6 +171,30 @@ class _Keeping:
         for number, closing in enumerate(() if purge is None else purge.closings):
             assert purge is not None
             yield self._heard(purge, number, closing)
+        if isinstance(node, Join) and node in self.state_plan.early:
+            yield from self._dropped_early(node, (), estimates)
+
+    def _dropped_early(
+        self, node: Join, stored: Sequence[StoredInput], estimates: Estimates
+    ) -> Iterator[StoredInput]:
+        """The inputs of a join of windows, which may drop rows before they die, and the keys that this takes."""
+        early = self.state_plan.early[node]
+        members = {chain.member for chain in early.chains}
+        for number, each in enumerate(stored):
+            yield replace(each, forgets="or fewer, dropped sooner") if number in members else each
+        for keys in early.keys:
+            if isinstance(keys, RefusedKeys):
+                known = self.statistics.of(keys.scan.stream.name)
+                name, columns = f"refused {keys.scan.name}", keys.columns
+                rate = max(0.0, known.rate - estimates.edges[node.members[keys.member]].rate)
+            else:
+                known = self.statistics.of(keys.closing.scan.stream.name)
+                name, columns, rate = f"closed {keys.closing.scan.name}", keys.closing.columns, known.rate
+            wait = _Wait(keys.lifetime / SECOND, "while rows live that may ask for it")
+            rows, width = rate * wait.seconds, float(_NUMBER_BYTES * (len(columns) + 2))
+            yield StoredInput(
+                name, "keys", rows, rows * width, forgets="or fewer", formula=_rated(rate, wait)
+            )
 
     def _passed_groups(
         self, node: Node, choice: StateChoice, clock: ClockClosing, estimates: Estimates

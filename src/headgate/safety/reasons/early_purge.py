@@ -147,6 +147,9 @@ def analyze_early_purge(join: Join, edges: Edges) -> JoinEarlyPurge | None:
     patterns = [max(edges[member].pattern, edges[member].expiry) for member in join.members]
     if Pattern.STR in patterns or all(each is Pattern.MON for each in patterns):
         return None
+    # What streams promise is read beside their rows, so it has to be there where the join is.
+    if any(lineage(member) is None for member in join.members):
+        return None
     return _Analysis(join, [each is not Pattern.MON for each in patterns]).result
 
 
@@ -250,6 +253,7 @@ class _Analysis:
             if step is not None:
                 own.append(step)
         known += [step.member for step in own]
+        asked = list(self.keys), list(self.bounds)
         while True:
             found = next((s for o in others if o not in known and (s := self._step(member, o, known))), None)
             if found is None:
@@ -260,6 +264,7 @@ class _Analysis:
         if not closes_all:
             # What can be closed only by a row that is there lets nothing go by itself.
             own, further = [step for step in own if not step.only_when_there], []
+            self.keys, self.bounds = asked
         if not own:
             return None
         if any(not step.only_when_there for step in (*own, *further)):
