@@ -90,6 +90,7 @@ class _Settling:
         self.known = state.keys
         self.dropped: dict[int, list[pl.DataFrame]] = {}
         """Rows that were dropped in this step, by input."""
+        self.indexed: dict[int, tuple[pl.DataFrame, LifetimeRuns]] = {}
         self.waiting: dict[int, LifetimeRuns] = {}
         """Rows that have come and have not been looked at, to be looked up."""
         self.bounds = tuple(
@@ -300,12 +301,21 @@ class _Settling:
         """For each row whether its values are among some keys, those of this step included."""
         found = np.zeros(rows.height, dtype=np.bool_)
         probes = Probes(rows, values, _all(rows, BEGINNING), _all(rows, NEVER))
-        known, told = self.known[number], self.told[number]
-        new = () if told.is_empty() else (LifetimeRuns(known.layout).insert(told, self.clock),)
-        for store in (known, *new):
+        for store in (self.known[number], *self._just_told(number)):
             for _, probe, _ in store.meet(0, probes):
                 found[probe] = True
         return found
+
+    def _just_told(self, number: int) -> tuple[LifetimeRuns, ...]:
+        """The keys of this step, to be looked up; refused ones may become more while chains are looked at."""
+        told = self.told[number]
+        if told.is_empty():
+            return ()
+        before, found = self.indexed.get(number, (None, None))
+        if found is None or before is not told:
+            found = LifetimeRuns(self.known[number].layout).insert(told, self.clock)
+            self.indexed[number] = (told, found)
+        return (found,)
 
 
 def _combined(rows: pl.DataFrame, at: str, partners: _Partners) -> pl.DataFrame:
