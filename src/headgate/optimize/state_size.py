@@ -192,9 +192,9 @@ class _Keeping:
                 name, columns, rate = f"closed {keys.closing.scan.name}", keys.closing.columns, known.rate
             wait = _Wait(keys.lifetime / SECOND, "while rows live that may ask for it")
             rows, width = rate * wait.seconds, float(_NUMBER_BYTES * (len(columns) + 2))
-            yield StoredInput(
-                name, "keys", rows, rows * width, forgets="or fewer", formula=_rated(rate, wait)
-            )
+            chosen = isinstance(keys, RefusedKeys) and keys.chosen
+            forgets = "or few, whichever keeps less" if chosen else "or fewer"
+            yield StoredInput(name, "keys", rows, rows * width, forgets=forgets, formula=_rated(rate, wait))
 
     def _passed_groups(
         self, node: Node, choice: StateChoice, clock: ClockClosing, estimates: Estimates

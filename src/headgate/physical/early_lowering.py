@@ -66,7 +66,8 @@ def _keys(keys: RefusedKeys | ClosedKeys, schema: dict[str, pl.DataType], source
         case RefusedKeys():
             until = tuple(tuple(_closer(each) for each in one) for one in keys.until)
             # An input that nothing closes may ask for ever.
-            return kernels.Keys(schema, source, keys.lifetime, until=until if all(until) else ())
+            until = until if all(until) else ()
+            return kernels.Keys(schema, source, keys.lifetime, until=until, chosen=keys.chosen)
         case ClosedKeys():
             return kernels.Keys(schema, source, keys.lifetime, holders=keys.holders, refused=keys.refused)
 

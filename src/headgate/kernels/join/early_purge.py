@@ -134,6 +134,9 @@ class Keys:
     source: int | None
     lifetime: int
     until: tuple[tuple[Closer, ...], ...] = ()
+    chosen: bool = False
+    """Whether rows that ask for refused keys would be let go by their age too, only later: then all are remembered
+    where that keeps less than the rows that wait, and else a sample, from which the next decision follows."""
     holders: tuple[tuple[int, tuple[str, ...]], ...] | None = None
     refused: tuple[int, ...] = ()
 
@@ -147,6 +150,25 @@ class Bound:
     source: int
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Whether all refused keys are remembered or a sample, and what has been seen since that was decided.
+
+    `kept` is how many keys were remembered, and `spared` how many rows did not have to wait because of them, both
+    times microseconds.
+    """
+
+    all: bool = False
+    begun: int | None = None
+    kept: float = 0.0
+    spared: float = 0.0
+
+    @property
+    def better(self) -> bool:
+        """Whether remembering all keeps less; a sample makes both figures smaller by the same factor."""
+        return self.spared > self.kept * (1.0 if self.all else 1.25)
+
+
 @dataclass(frozen=True, eq=False)
 class EarlyState(Composite):
     """Keys and bounds; for each chain, then each of the keys, how much has come since they were looked through."""
@@ -154,6 +176,8 @@ class EarlyState(Composite):
     keys: tuple[LifetimeRuns, ...]
     bounds: tuple[ClosedValues, ...]
     since: tuple[int, ...]
+    choices: tuple[Choice, ...]
+    """By number of the keys; a restored state decides anew."""
 
     @property
     def _parts(self) -> dict[str, State]:
@@ -166,6 +190,7 @@ class EarlyState(Composite):
             tuple(e.restored(of_part(chunks, f"keys.{number}")) for number, e in enumerate(self.keys)),
             tuple(e.restored(of_part(chunks, f"bound.{number}")) for number, e in enumerate(self.bounds)),
             self.since,
+            self.choices,
         )
 
 
@@ -205,4 +230,5 @@ class EarlyPurge:
             tuple(LifetimeRuns(Layout(each.schema, (tuple(each.schema),))) for each in self.keys),
             tuple(ClosedValues.nothing({each.column: each.dtype}, below=True) for each in self.bounds),
             (0,) * (len(self.chains) + len(self.keys)),
+            (Choice(),) * len(self.keys),
         )

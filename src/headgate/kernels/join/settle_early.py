@@ -11,13 +11,14 @@ So a row is asked a constant number of times on average, and a step costs what h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from headgate.kernels.join.early_purge import (
     BelowCloser,
+    Choice,
     Closer,
     EarlyChain,
     EarlyPurge,
@@ -28,7 +29,7 @@ from headgate.kernels.join.early_purge import (
     ValueCloser,
     birth_of,
 )
-from headgate.kernels.keys import Mask, keys_agree
+from headgate.kernels.keys import Mask, key_hash, keys_agree
 from headgate.kernels.state.index import Positions
 from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.store import Layout, Probes, Store, rows_where
@@ -39,6 +40,8 @@ _AT, _ASKED = "_at", "_asked"
 _NONE = np.empty(0, dtype=np.int64)
 # So few stored rows are not worth a look.
 _FEW = 128
+# So often in the time for which keys are remembered it is decided anew whether all of them are.
+_REVIEWS = 8
 
 
 def settle(
@@ -57,7 +60,9 @@ def settle(
     for number, chain in enumerate(purge.chains):
         settling.look_at(number, chain)
     keys = tuple(settling.remember(number) for number in range(len(purge.keys)))
-    return tuple(settling.stores), EarlyState(keys, settling.bounds, tuple(settling.since))
+    return tuple(settling.stores), EarlyState(
+        keys, settling.bounds, tuple(settling.since), tuple(settling.choices)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +102,7 @@ class _Settling:
             each.observe(further[bound.source], clock)
             for each, bound in zip(state.bounds, purge.bounds, strict=True)
         )
+        self.choices = list(state.choices)
         self.told = [self._told(number, further) for number in range(len(purge.keys))]
         self.since = list(state.since)
         self.coming = [frame.height for frame in arrived]
@@ -154,17 +160,56 @@ class _Settling:
         """Remembers the keys of rows that have no partners, if somebody asks."""
         if chain.refuses is not None and rows.height:
             columns = [*self.purge.keys[chain.refuses].schema, BORN, DIES]
-            self.told[chain.refuses] = pl.concat([self.told[chain.refuses], rows.select(columns)])
+            refused = self._chosen(chain.refuses, rows.select(columns))
+            self.told[chain.refuses] = pl.concat([self.told[chain.refuses], refused])
 
     def remember(self, number: int) -> LifetimeRuns:
         """The keys with this number after the step, when all chains have been looked at."""
         keys, known, told = self.purge.keys[number], self.known[number], self.told[number]
+        if keys.chosen and self._reviewed(number, keys, known):
+            sampled = known.live(self.clock.upto)
+            known = known.only(rows_where(sampled, _sampled(sampled, keys)), self.clock)
+            return known.insert(self._chosen(number, told), self.clock)
         at = len(self.purge.chains) + number
         self.since[at] += told.height + (self.news if keys.until else 0)
         if (keys.until or keys.holders is not None) and self._due(at, known.rows):
             rows = pl.concat([known.live(self.clock.upto), told])
             return known.only(rows_where(rows, self._needed(keys, rows)), self.clock)
         return known.insert(told, self.clock).expire(self.clock.upto)
+
+    def _reviewed(self, number: int, keys: Keys, known: LifetimeRuns) -> bool:
+        """Notes what keys have cost, and decides anew now and then; whether most are to be forgotten now."""
+        choice = self.choices[number]
+        if choice.begun is None:
+            self.choices[number] = replace(choice, begun=self.clock.upto)
+            return False
+        # The first step of all begins before time.
+        spent = max(0, self.clock.upto - max(self.clock.after, choice.begun))
+        choice = replace(choice, kept=choice.kept + float(known.rows) * spent)
+        if (self.clock.upto - (choice.begun or 0)) * _REVIEWS < keys.lifetime:
+            self.choices[number] = choice
+            return False
+        self.choices[number] = Choice(choice.better, self.clock.upto)
+        return choice.all and not choice.better
+
+    def _spare(self, number: int, rows: pl.DataFrame, let_go: Mask, closers: Sequence[Closer]) -> None:
+        """Notes for how long rows would have waited that refused keys let go, until they were old enough."""
+        for closer in closers:
+            if isinstance(closer, BelowCloser) and let_go.any():
+                value = self.bounds[closer.bound].value
+                born = rows.get_column(closer.value).to_numpy()[let_go]
+                dies = rows.get_column(DIES).to_numpy()[let_go]
+                waits = dies - born if value is None else np.minimum(dies - born, self.clock.upto - value)
+                spared = float(np.maximum(waits, 0).astype(np.float64).sum())
+                choice = self.choices[number]
+                self.choices[number] = replace(choice, spared=choice.spared + spared)
+
+    def _chosen(self, number: int, told: pl.DataFrame) -> pl.DataFrame:
+        """Of refused keys, those that are remembered."""
+        keys = self.purge.keys[number]
+        if not keys.chosen or self.choices[number].all or told.is_empty():
+            return told
+        return rows_where(told, _sampled(told, keys))
 
     def _due(self, at: int, rows: int) -> bool:
         """Whether so much has come that it is worth a look at so many rows; then counting begins anew."""
@@ -271,7 +316,10 @@ class _Settling:
                 case KeyCloser():
                     closed[met] = True
                     if closer.refused is not None:
-                        closed |= self._among(closer.refused, rows, closer.values)
+                        refused = self._among(closer.refused, rows, closer.values)
+                        if self.purge.keys[closer.refused].chosen:
+                            self._spare(closer.refused, rows, refused & ~closed, closers)
+                        closed |= refused
                 case ValueCloser():
                     closed |= self._among(closer.keys, rows, closer.values)
                 case BelowCloser():
@@ -295,7 +343,7 @@ class _Settling:
         if keys.source is None or further[keys.source].is_empty():
             return pl.DataFrame(schema={**keys.schema, BORN: pl.Int64(), DIES: pl.Int64()})
         frame = further[keys.source].select(*keys.schema, BORN).drop_nulls()
-        return frame.with_columns((pl.col(BORN) + keys.lifetime).alias(DIES))
+        return self._chosen(number, frame.with_columns((pl.col(BORN) + keys.lifetime).alias(DIES)))
 
     def _among(self, number: int, rows: pl.DataFrame, values: tuple[str, ...]) -> Mask:
         """For each row whether its values are among some keys, those of this step included."""
@@ -316,6 +364,12 @@ class _Settling:
             found = LifetimeRuns(self.known[number].layout).insert(told, self.clock)
             self.indexed[number] = (told, found)
         return (found,)
+
+
+def _sampled(rows: pl.DataFrame, keys: Keys) -> Mask:
+    """Which keys belong to the sample: the same ones always."""
+    part: Mask = (key_hash(rows, tuple(keys.schema)) >> np.uint64(60)) == 0
+    return part
 
 
 def _combined(rows: pl.DataFrame, at: str, partners: _Partners) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+from typing import Any
 
 import polars as pl
 
@@ -66,12 +67,16 @@ class ClosedValues(Runs):
             return listed(rows, columns, self.frame, self.columns)
         return self.passed(rows.get_column(columns[0]))
 
+    @property
+    def value(self) -> Any:
+        """The value below which all are closed, if there is one."""
+        return self.runs[0].frame.get_column(self.columns[0])[0] if self.runs else None
+
     def passed(self, values: pl.Series) -> pl.Series:
         """Which values are less than the one below which all are closed."""
         if not self.runs:
             return pl.Series([False]).new_from_index(0, len(values))
-        (run,) = self.runs
-        lesser: pl.Series = values < run.frame.get_column(self.columns[0])[0]
+        lesser: pl.Series = values < self.value
         return lesser.fill_null(False) if lesser.null_count() else lesser
 
 

@@ -25,13 +25,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from headgate.model.adherence import Auto
+from headgate.model.adherence import Auto, WithinRows
 from headgate.model.scalar import Scalar, conjunction
 from headgate.plan.nodes import Filter, Join, Node, Project, StreamScan, Window
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, PromiseKind, closing_promises, reference
 from headgate.safety.reasons.purge_analysis import AGED, Closing
+
+NOTHING = WithinRows(0)
+"""A row that refers to another has to wait for nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class RefusedKeys:
     filter: Scalar | None
     lifetime: int
     until: tuple[tuple[Closed, ...], ...] = ()
+    chosen: bool = False
+    """Whether rows that ask are let go by their age too: while running it is decided which way keeps less."""
 
 
 @dataclass(frozen=True)
@@ -279,10 +284,9 @@ class _Analysis:
         if not pairs:
             return None
         closed: list[Closed] = list(self._bounded(member, pairs, known))
-        cheap = bool(closed)
         key = next(self._promised(member, pairs, PromiseKind.KEY), None)
         if key is not None:
-            refused = None if cheap else self._refused(asking, key)
+            refused = self._refused(asking, key, closed)
             closed.append(KeyClosed(tuple(pairs[name] for name in key.columns), key.promise, refused))
         told = None if closed else self._told(member, pairs, self._length(asking))
         if told is not None:
@@ -322,10 +326,16 @@ class _Analysis:
         promise = Promise(key.scan.stream.name, (), None, PromiseKind.REFERENCE, found.within)
         return replace(key, columns=(AGED,), sources=(), promise=promise)
 
-    def _refused(self, asking: int, key: Closing) -> int | None:
-        """The keys of an input's rows that are in no result; None if there are none, or for no known time."""
+    def _refused(self, asking: int, key: Closing, closed: Sequence[Closed]) -> int | None:
+        """The keys of an input's rows that are in no result; None if there are none, or for no known time.
+
+        What closes the input otherwise lets rows go later. If it is their age, either may keep less.
+        """
         lifetime, filters = self._length(asking), _filters(self.join.members[key.member])
         if lifetime is None or (not filters and key.member not in self.refusing):
+            return None
+        aged = [each for each in closed if isinstance(each, BelowClosed) and each.member == asking]
+        if len(aged) < len(closed) or any(self.bounds[each.bound].promise.within == NOTHING for each in aged):
             return None
         numbers = (
             n for n, e in enumerate(self.keys) if isinstance(e, RefusedKeys) and e.member == key.member
@@ -340,7 +350,9 @@ class _Analysis:
         if found.columns != key.columns:
             return None
         until = (*found.until, tuple(self._until(asking, found, number, lifetime)))
-        self.keys[number] = replace(found, lifetime=max(found.lifetime, lifetime), until=until)
+        # Where one who asks has nothing else, they are always remembered.
+        chosen = bool(aged) and (found.chosen or not found.until)
+        self.keys[number] = replace(found, lifetime=max(found.lifetime, lifetime), until=until, chosen=chosen)
         return number
 
     def _until(self, asking: int, keys: RefusedKeys, number: int, lifetime: int) -> Iterator[Closed]:
