@@ -29,7 +29,7 @@ from headgate.plan.nodes import Emit
 from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.advice import advise as advising
 from headgate.safety.advice.data_checks import disordered, failing, missing, reopened, repeated
-from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply
+from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply, fix_of
 from headgate.safety.advice.promises import promise_edits
 from headgate.safety.advice.tables import table_edits
 from headgate.safety.promise import Promise, PromiseKind, not_null
@@ -195,6 +195,23 @@ def order_fixes(query: str, columns: str = "amount BIGINT") -> tuple[Fix, ...]:
     if not found.judged.admitted:
         assert_advice_holds(session)
     return found.check().fixes
+
+
+def test_several_edits_change_the_answer_if_one_of_them_does() -> None:
+    session = Session()
+    session.sql(ORDERS.format("amount BIGINT"))
+    trees = {str(declared(render(each.tree))): each.tree for each in session.statements}
+    window, promise = (
+        Edit(kind, "o", lambda _: None, kind, kind, "o", burden, changes_answer=changes)
+        for kind, burden, changes in (("window", Burden.WINDOW, True), ("constraint", Burden.ORDER, False))
+    )
+    for edits, changes, needs_proof in (
+        ((window,), True, False),
+        ((promise,), False, True),
+        ((window, promise), True, True),
+    ):
+        fix = fix_of(edits, trees)
+        assert (fix.changes_answer, fix.needs_proof) == (changes, needs_proof)
 
 
 def test_a_flag_whose_name_says_nothing_closes_nothing() -> None:
@@ -392,6 +409,12 @@ def test_an_order_of_the_rows_is_proposed_too() -> None:
         "CREATE STREAM b … ORDERED BY (id) WITHIN 1000 ROWS",
     ]
     assert not found.changes_answer
+
+
+def test_instants_may_come_in_order_and_text_need_not() -> None:
+    fixes = order_fixes("SELECT o.country, o.paid_at, COUNT(*) AS n FROM o GROUP BY o.country, o.paid_at")
+    ordered = [fix.edit for fix in fixes if "ORDERED" in fix.edit]
+    assert ordered == ["CREATE STREAM o … ORDERED BY (paid_at) WITHIN 1000 ROWS"]
 
 
 def test_of_columns_that_are_equal_one_is_bounded() -> None:
