@@ -251,6 +251,20 @@ def test_the_last_rows_of_each_value_are_not_taken_for_those_of_a_time(column: s
     )
 
 
+@pytest.mark.parametrize(
+    ("query", "edit"),
+    [
+        ("SELECT country FROM o [PARTITION BY orderid ROWS 1]", "WHERE orderid BETWEEN 0 AND 999"),
+        (
+            "SELECT o.country FROM o [PARTITION BY orderid ROWS 1], p [RANGE 5 SECONDS] WHERE o.ts = p.ts",
+            "WHERE … AND o.orderid BETWEEN 0 AND 999",
+        ),
+    ],
+)
+def test_the_values_of_which_last_rows_stay_may_be_bounded(query: str, edit: str) -> None:
+    assert [fix.edit for fix in order_fixes(query) if fix.kind == "values"] == [edit]
+
+
 def test_an_interval_of_the_join_is_the_length_of_its_windows() -> None:
     query = (
         "SELECT DISTINCT o.country FROM o, p WHERE o.orderid = p.orderid "
