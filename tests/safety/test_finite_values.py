@@ -248,6 +248,8 @@ def test_lists_of_values(expression: str, where: str, listed: set[Any] | None, n
         ("m", "m IN (1.25, 1.5)", 3),
         ("m", "m BETWEEN 1 AND 2", None),
         ("z", "z BETWEEN 1 AND 2", None),
+        ("z", "z = 0", 2),
+        ("CAST(z AS STRING)", "0 = z", 2),
         ("sign(z)", "", 5),
     ],
 )
