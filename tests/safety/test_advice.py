@@ -376,7 +376,14 @@ def test_a_distinct_may_be_dropped() -> None:
     first, *rest = [fix.kind for fix in fixes_of(REFUSED["distinct"])]
     assert first == "distinct"
     assert "punctuation" in rest
-    assert fixes_of("SELECT DISTINCT id, x FROM a")[0].edit == "SELECT id, x"
+    first = fixes_of("SELECT DISTINCT id, x FROM a")[0]
+    assert (first.edit, first.effect) == ("SELECT id, x", "a value may be answered several times")
+
+
+def test_a_distinct_may_be_added() -> None:
+    first = fixes_of("SELECT RSTREAM(a.x) FROM a, b WHERE a.x = b.y AND a.x > 10 AND b.y < 20")[0]
+    assert first.edit == "SELECT RSTREAM(DISTINCT a.x)"
+    assert first.effect == "each value is answered once"
 
 
 @pytest.mark.parametrize(
