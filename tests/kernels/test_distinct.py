@@ -132,6 +132,17 @@ def test_star_keeps_at_most_two_rows_per_value_of_its_answer(data: st.DataObject
         assert step.state.rows <= 2 * len(contents(rows, step.clock.upto))
 
 
+def test_rows_without_columns_are_all_equal() -> None:
+    found = multiplicity.group(pl.DataFrame({"at": [3, 1, 2]}), (), np.array([3, 1, 2]))
+    assert (found.order.tolist(), found.codes.tolist(), found.leaders.tolist()) == ([1, 2, 0], [0, 0, 0], [1])
+
+
+def test_naive_keeps_every_row_that_lives_beside_the_values() -> None:
+    rows: list[Row] = [(("a",), 1, 5, 1), (("a",), 2, 9, 1), (("b",), 3, 9, 1)]
+    done = list(steps(Distinct(ONE, "naive"), [ONE], [rows], [3, 6]))
+    assert [step.state.input.rows for step in done] == [3, 2, 0]
+
+
 @pytest.mark.parametrize("form", ["star", "extent", "naive", "strict"])
 @given(data=st.data(), stops=cuts)
 def test_nothing_is_kept_when_everything_has_died(form: Form, data: st.DataObject, stops: list[int]) -> None:

@@ -134,6 +134,19 @@ def test_an_ending_finds_its_results_after_the_internal_row_is_gone() -> None:
     assert state.results.rows == 0
 
 
+def test_an_ending_takes_the_results_of_its_row_and_of_no_later_one() -> None:
+    join = on_k(input_("a", ENDINGS), input_("b", FIFO, internal=True))
+    partner = (1, 9, 0, 30, 1)
+    together = [(1, 1, 2, NEVER, 1), (1, 2, 3, NEVER, 1)]
+    _, [_, _, out] = run(
+        join,
+        (5, [together, [partner]]),
+        (10, [[(1, 3, 6, NEVER, 1)], []]),
+        (20, [[(1, 2, 15, NEVER, -1)], []]),
+    )
+    assert out == [(1, 2, 1, 9, 15, NEVER, -1)]
+
+
 def test_null_joins_nothing_and_is_not_stored() -> None:
     join = on_k(input_("a", FIFO), input_("b", ENDINGS))
     state, [out] = run(

@@ -83,6 +83,14 @@ def test_a_row_whose_match_stays_for_ever_is_not_kept() -> None:
     assert done.state.rows == 1
 
 
+def test_a_row_whose_matches_go_on_for_ever_one_after_the_other_is_not_kept() -> None:
+    kernel = Negation(L, R, KEYS, right_endings=False)
+    left: list[Row] = [(("a",), 7, NEVER, 1)]
+    right: list[Row] = [(("a",), 5, 8, 1), (("a",), 6, NEVER, 1)]
+    done = list(steps(kernel, [L, R], [left, right], [5, 6, 7]))
+    assert [step.state.left.rows for step in done] == [0] * 4
+
+
 @pytest.mark.parametrize("endings", [True, False])
 def test_a_row_that_outlives_its_match_by_an_instant_comes_back_for_it(endings: bool) -> None:
     kernel = Negation(L, R, KEYS, right_endings=endings)

@@ -11,6 +11,7 @@ from tests.spark.shards import Cluster, stage_of
 
 from headgate.model.time import SECOND
 from headgate.runtime.lateness import Arrivals
+from headgate.runtime.spark import store
 from headgate.runtime.spark.pack import NOW
 from headgate.runtime.stage import ClockOptions
 
@@ -36,7 +37,7 @@ def arrived(*rows: tuple[int, int, int], now: int | None = None) -> pa.Table:
 
 def metrics(cluster: Cluster) -> list[dict[str, Any]]:
     """What each shard of the first stage has counted."""
-    facts = [store.facts() for store in cluster.stores[0]]
+    facts = [each.facts() for each in cluster.stores[0]]
     return [json.loads(each)["queries"]["0"]["metrics"] for each in facts if each is not None]
 
 
@@ -93,6 +94,20 @@ def test_a_silent_stream_holds_the_clock_until_its_time_is_up() -> None:
         said.append(len(cluster.changes()))
     # What is at the instant of the last row may go on.
     assert said == [0, 0, 2, 3]
+
+
+@pytest.mark.parametrize("same_worker", [True, False])
+def test_counts_go_on_from_batch_to_batch(same_worker: bool) -> None:
+    query = "SELECT COUNT(*) AS n FROM s [RANGE 5 SECONDS]"
+    cluster = Cluster(stage_of(f"{STREAM} CREATE QUERY q AS {query};", "q", {}, shards=1))
+    for second in (100, 200, 300):
+        if not same_worker:
+            store._CACHE.clear()
+        cluster.batch({"s": [arrived((second, 1, 11), (second - 9, 2, 12))]})
+    (found,) = metrics(cluster)
+    assert found["late_rows"] == 3
+    # The last row may have others beside it.
+    assert found["rows_in"] == 2
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -29,7 +29,7 @@ from headgate.plan.nodes import Emit
 from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.advice import advise as advising
 from headgate.safety.advice.data_checks import disordered, failing, missing, reopened, repeated
-from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply
+from headgate.safety.advice.edit import Burden, Edit, Fix, Trees, apply, fix_of
 from headgate.safety.advice.promises import promise_edits
 from headgate.safety.advice.tables import table_edits
 from headgate.safety.promise import Promise, PromiseKind, not_null
@@ -197,6 +197,23 @@ def order_fixes(query: str, columns: str = "amount BIGINT") -> tuple[Fix, ...]:
     return found.check().fixes
 
 
+def test_several_edits_change_the_answer_if_one_of_them_does() -> None:
+    session = Session()
+    session.sql(ORDERS.format("amount BIGINT"))
+    trees = {str(declared(render(each.tree))): each.tree for each in session.statements}
+    window, promise = (
+        Edit(kind, "o", lambda _: None, kind, kind, "o", burden, changes_answer=changes)
+        for kind, burden, changes in (("window", Burden.WINDOW, True), ("constraint", Burden.ORDER, False))
+    )
+    for edits, changes, needs_proof in (
+        ((window,), True, False),
+        ((promise,), False, True),
+        ((window, promise), True, True),
+    ):
+        fix = fix_of(edits, trees)
+        assert (fix.changes_answer, fix.needs_proof) == (changes, needs_proof)
+
+
 def test_a_flag_whose_name_says_nothing_closes_nothing() -> None:
     edits = [fix.edit for fix in order_fixes("SELECT orderid, COUNT(*) AS n FROM o GROUP BY orderid")]
     assert not any("is_gift" in edit for edit in edits)
@@ -232,6 +249,20 @@ def test_the_last_rows_of_each_value_are_not_taken_for_those_of_a_time(column: s
         "asks something else: the rows of o from the last 10 MINUTES (a placeholder) "
         f"in place of the last 1 of each {column}"
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "edit"),
+    [
+        ("SELECT country FROM o [PARTITION BY orderid ROWS 1]", "WHERE orderid BETWEEN 0 AND 999"),
+        (
+            "SELECT o.country FROM o [PARTITION BY orderid ROWS 1], p [RANGE 5 SECONDS] WHERE o.ts = p.ts",
+            "WHERE … AND o.orderid BETWEEN 0 AND 999",
+        ),
+    ],
+)
+def test_the_values_of_which_last_rows_stay_may_be_bounded(query: str, edit: str) -> None:
+    assert [fix.edit for fix in order_fixes(query) if fix.kind == "values"] == [edit]
 
 
 def test_an_interval_of_the_join_is_the_length_of_its_windows() -> None:
@@ -345,7 +376,14 @@ def test_a_distinct_may_be_dropped() -> None:
     first, *rest = [fix.kind for fix in fixes_of(REFUSED["distinct"])]
     assert first == "distinct"
     assert "punctuation" in rest
-    assert fixes_of("SELECT DISTINCT id, x FROM a")[0].edit == "SELECT id, x"
+    first = fixes_of("SELECT DISTINCT id, x FROM a")[0]
+    assert (first.edit, first.effect) == ("SELECT id, x", "a value may be answered several times")
+
+
+def test_a_distinct_may_be_added() -> None:
+    first = fixes_of("SELECT RSTREAM(a.x) FROM a, b WHERE a.x = b.y AND a.x > 10 AND b.y < 20")[0]
+    assert first.edit == "SELECT RSTREAM(DISTINCT a.x)"
+    assert first.effect == "each value is answered once"
 
 
 @pytest.mark.parametrize(
@@ -392,6 +430,12 @@ def test_an_order_of_the_rows_is_proposed_too() -> None:
         "CREATE STREAM b … ORDERED BY (id) WITHIN 1000 ROWS",
     ]
     assert not found.changes_answer
+
+
+def test_instants_may_come_in_order_and_text_need_not() -> None:
+    fixes = order_fixes("SELECT o.country, o.paid_at, COUNT(*) AS n FROM o GROUP BY o.country, o.paid_at")
+    ordered = [fix.edit for fix in fixes if "ORDERED" in fix.edit]
+    assert ordered == ["CREATE STREAM o … ORDERED BY (paid_at) WITHIN 1000 ROWS"]
 
 
 def test_of_columns_that_are_equal_one_is_bounded() -> None:

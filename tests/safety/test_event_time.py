@@ -148,6 +148,8 @@ NOT_OF_TIME = (
     "ts + INTERVAL 1 HOUR * v",
     "v * INTERVAL 1 HOUR + ts",
     "ts + (due - ts) * 2",
+    "ts + ((due - ts) * 2 - (due - ts) * 2)",
+    "(due - ts) * 2 - (due - ts) * 2 + ts",
     "CAST(ts AS DATE) + v",
     "timestampdiff(MONTH, ts, due)",
     "timestampadd(HOUR, v, ts)",

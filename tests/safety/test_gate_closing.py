@@ -164,3 +164,12 @@ def test_a_number_of_rows_that_rests_on_a_check_is_not_said_without_it() -> None
 def test_what_is_closed_on_one_side_only_is_remembered_for_a_while() -> None:
     found = verdict(exists("open", "p [RANGE 1 MINUTE]", word="NOT EXISTS"))
     assert any("comes before p has closed" in each.sentence for each in found.assumes)
+
+
+def test_what_exists_in_a_window_rests_on_the_closing_by_which_left_rows_are_dropped() -> None:
+    states = {
+        (state.operator, state.stream): state for state in verdict(exists("o", "p [RANGE 1 MINUTE]")).states
+    }
+    assumed = states["semijoin", "o"].assumes
+    assert [each.sentence for each in assumed] == ["p closes every value of k sooner or later"]
+    assert states["relation", "o, p"].assumes == assumed

@@ -223,3 +223,14 @@ def test_rows_that_stand_for_others_are_as_many_as_the_values_of_columns_and_exp
     assert states["join", "s"].reason.startswith("at most 24,000,000 rows stand for all of s")
     assert states["join", "s"].assumes
     assert not states["join", "r"].assumes
+
+
+@pytest.mark.parametrize(
+    ("selected", "rows"),
+    [("s.v", 2), ("DISTINCT s.k", 4)],
+    ids=["equal rows are counted", "the least and the greatest"],
+)
+def test_listed_values_are_counted_and_not_those_between(selected: str, rows: int) -> None:
+    text = f"SELECT {selected} AS a FROM s, r WHERE s.k = r.k AND s.k IN (7, 1000000000) AND s.v = 3"
+    reasons = {state.stream: state.reason for state in query(text).judged.states if state.operator == "join"}
+    assert reasons["s"].startswith(f"at most {rows} rows stand for all of s")

@@ -40,6 +40,9 @@ COUNTS = "(SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k)
         f"SELECT MEDIAN(n) AS m FROM {COUNTS}",
         "SELECT RSTREAM(k, COUNT(*)) FROM s [RANGE 5 SECONDS INTERNAL] GROUP BY k",
         "SELECT RSTREAM(COUNT(*)) FROM s [ROWS 5 INTERNAL]",
+        # Of an instant it says something new for as long as rows leave the window.
+        "SELECT ISTREAM(x.ts, b.k) FROM (SELECT ts, COUNT(*) AS n FROM s [RANGE 9 SECONDS INTERNAL] GROUP BY ts) x, "
+        "s AS b WHERE b.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS",
         # Few values limit how many rows are in the window at a time, not how many have been in it.
         "SELECT RSTREAM(x.ts) FROM (SELECT ts FROM s [PARTITION BY k ROWS 3 INTERNAL] WHERE k IN (0, 1)) x",
     ],

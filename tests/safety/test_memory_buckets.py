@@ -51,6 +51,11 @@ def test_two_attributes_under_the_same_joins_keep_the_least_greatest() -> None:
     assert right.keep(right.bucket({D: 15, E: 0})) == Keep(greatest=(D, E))
 
 
+def test_equal_attributes_of_both_streams_do_not_make_a_join_needless() -> None:
+    tried = query("A", "D<B, A=B, D=E, A>1, A<5, D>0, D<4", distinct=False)
+    assert size_bound(tried) == {"S": 9, "T": 9}
+
+
 def test_a_filter_needs_no_memory() -> None:
     assert size_bound(query("A", "A>10", distinct=False, streams={"S": "A B"})) == {"S": 1}
 

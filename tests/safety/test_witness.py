@@ -16,7 +16,9 @@ from tests.cli_runner import headgate
 from headgate.physical.compile import compile_query
 from headgate.runtime.local.promise_audit import PLACE, broken_promise
 from headgate.runtime.local.witnessing import NotShown, Shown, play
+from headgate.safety.witness.find import find_adversaries
 from headgate.safety.witness.model import Adversary
+from headgate.safety.witness.purge import find_purge_adversary
 from headgate.session import Session
 
 STREAMS = """
@@ -340,3 +342,28 @@ def test_output_alone_is_bad_input(tmp_path: Path) -> None:
     done = headgate("check", file, "--output", tmp_path / "out")
     assert done.code == 2
     assert "give --witness N too" in done.err
+
+
+def test_a_purge_is_shown_by_as_many_rows_as_its_closings_can_be_written_out_for() -> None:
+    columns = "(ts TIMESTAMP, x BIGINT, y BIGINT, z BIGINT, last BOOLEAN)"
+    session = Session()
+    session.sql(f"CREATE STREAM p {columns} TIMESTAMP BY ts PUNCTUATED BY (x, y, z) WHEN last;")
+    session.sql(f"CREATE STREAM q {columns} TIMESTAMP BY ts;")
+    session.sql(
+        "CREATE QUERY r AS SELECT ISTREAM(p.x) FROM p, q WHERE p.x = q.x AND p.y = q.y AND p.z = q.z;"
+    )
+    plan = session.query("r").plan
+    found = find_purge_adversary(plan, 20)
+    assert found is not None
+    assert len(found.setting) == 20**3
+    assert find_purge_adversary(plan, 28) is None
+
+
+def test_nothing_is_claimed_of_rows_that_no_condition_lets_pass() -> None:
+    session = Session()
+    where = "WHERE p.x > p.x GROUP BY q.x"
+    session.sql(
+        f"{STREAMS} CREATE QUERY r AS SELECT q.x, COUNT(DISTINCT p.id) AS n FROM a AS p, a AS q {where};"
+    )
+    assert not session.query("r").judged.admitted
+    assert list(find_adversaries(session.query("r").plan, 2)) == []

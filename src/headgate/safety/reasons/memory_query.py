@@ -171,7 +171,7 @@ class _Translation:
     def _note_shape(self, attribute: Attribute, scalar: Scalar) -> bool:
         """Notes between which codes an expression stays, or which texts it is; False if that is not known."""
         values, kind = self._by_shape(scalar), self.kinds[attribute]
-        if kind == "text" and values.listed and all(isinstance(each, str) for each in values.listed):
+        if kind == "text" and values.listed:
             self.lists.setdefault(attribute, tuple(sorted(map(str, values.listed))))
         elif kind != "boolean" and not (
             kind == "whole" and values.low is not None and values.high is not None
@@ -389,7 +389,7 @@ class _Translation:
             case "whole" if by_type(self.types[attribute]).finite:
                 typed = by_type(self.types[attribute])
                 return Domain.integers(typed.low, typed.high)
-            case "text" if attribute in self.lists and self._all_listed(attribute):
+            case "text" if self._all_listed(attribute):
                 return Domain.integers(0, len(values[attribute]) - 1)
             case "text" | "dense":
                 return Domain.continuous()

@@ -180,9 +180,7 @@ class _Decoder:
         scan = next(each for each in self.block.scans if each.name == schema.occurrence)
         found: dict[str, Any] = {}
         for attribute, code in zip(schema.elements, row, strict=True):
-            known = next((a for a in self.translated.scalars if self._same(a, attribute)), None)
-            if known is None:
-                continue
+            known = next(a for a in self.translated.scalars if self._same(a, attribute))
             scalar = self.translated.scalars[known]
             value = self._value(known, code)
             if not scalar.is_column or value is None or attribute.name == scan.stream.time:
