@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headgate.kernels.join import settle_early
 from headgate.lab.generators import Auction, Triangle
 from headgate.lab.reproduce import joins, kmon, punctuation, windows
 from headgate.lab.reproduce.claims import require_same
@@ -160,6 +161,8 @@ def test_constraints_change_no_answer_and_keep_no_more_than_windows(
     figure: kmon.Figure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kmon, "STEP_ROWS", 50_000)
+    # Of so few rows, all that are stored are looked at as soon as it is worth it.
+    monkeypatch.setattr(settle_early, "_FEW", 1)
     # Windows of 200 rows, 2,400 rows in all.
     by_windows, *others = kmon.measure_figure(replace(figure, ks=(5_000,)), scale=0.004)
     assert by_windows.results[-1] > 0

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headgate as hg
+from headgate.model.adherence import WithinRows
 from headgate.model.errors import InputError
 from headgate.model.source import SourceText
 from headgate.plan.catalog import References
@@ -251,7 +252,7 @@ def test_a_reference_holds_with_its_k_and_not_with_less(most: int, chance: rando
     parent, child = session.catalog.streams
     said = []
     for within in (k.rows, k.rows - 1):
-        reference = References(("id",), "orders", ("id",), within)
+        reference = References(("id",), "orders", ("id",), WithinRows(within))
         said.append(broken_promise([parent, replace(child, references=(reference,))], rows, allowance=100))
     assert said[0] is None
     assert k.rows == 0 or said[1] == "FOREIGN KEY (id) of sent"

@@ -226,7 +226,7 @@ def _disordered_by_rows(promise: Promise, within: int, state: PromiseState, rows
     earlier = int(every.get_column("_before")[0])
     least = values.cum_max().forward_fill()
     passed = least.shift(within + 1) if not earlier else _passed(least, within)
-    return (values < passed).fill_null(False).tail(rows.height)
+    return (values < passed).cast(pl.Boolean).fill_null(False).tail(rows.height)
 
 
 def _passed(greatest: pl.Series, within: int) -> pl.Series:
