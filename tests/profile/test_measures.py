@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.language.render import render
+from headgate.model.adherence import WithinRows
 from headgate.model.batch import BORN
 from headgate.profile.clusters import closed_share, clustering_distances
 from headgate.profile.constraint import Flag, Spread
@@ -23,7 +24,7 @@ VALUES = st.lists(st.one_of(st.none(), st.integers(0, 12)), max_size=40)
 
 def broken(kind: PromiseKind, rows: pl.DataFrame, within: int) -> int:
     """How many rows the checker finds that break a constraint on all columns."""
-    promise = Promise("s", tuple(rows.columns), None, kind, within)
+    promise = Promise("s", tuple(rows.columns), None, kind, WithinRows(within))
     return PromiseChecker([promise], memory=1_000).split(rows)[1].height
 
 
