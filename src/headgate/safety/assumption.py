@@ -20,6 +20,9 @@ FEW = 1_000_000
 WAITING_ROWS = "waiting_rows"
 """Rows that have come and that the clock has not passed yet."""
 
+VIOLATIONS = "violations"
+"""How often rows strayed further than monitoring had found, in `metrics.json` by constraint under `constraints`."""
+
 
 @dataclass(frozen=True)
 class Assumption:
@@ -74,6 +77,16 @@ def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:
         f"a row of {name} comes before {closing} has closed {lifespan:,} other values since it closed the row's own",
         "a row that comes later than that stays for good",
         STATE_ROWS,
+    )
+
+
+def keeps_to_what_is_observed(name: str, promise: Promise) -> Assumption:
+    """That rows go on as they have been seen to: what is dropped by an observation may have been dropped too soon."""
+    said = f"{promise.kind} ({', '.join(promise.columns)})" if promise.columns else str(promise.kind)
+    return Assumption(
+        f"{name} goes on to keep {said} as closely as of late (WITHIN AUTO)",
+        "results with rows that were dropped too soon are missing",
+        VIOLATIONS,
     )
 
 
