@@ -89,9 +89,9 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
         yield projecting.Project(outputs)
         schema = {name: polars_type(scalar.type) for name, scalar in outputs}
         if promise.kind is PromiseKind.ORDER:
-            yield _order(promise, schema)
+            yield _order(closing, schema)
         elif promise.kind is PromiseKind.CLUSTER:
-            yield _clusters(promise, schema)
+            yield _clusters(closing, schema)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")
@@ -110,20 +110,19 @@ def _age(promise: Promise) -> Kernel[Any]:
 
 def _monitored_age(closing: Closing, referring: StreamScan, columns: tuple[str, ...]) -> Kernel[Any]:
     """The kernel that takes the rows of a stream, and those that refer to them."""
-    scan, stream = closing.scan, closing.scan.stream
+    scan = closing.scan
     names = [f"{scan.name}.{source}" for source in closing.sources]
-    own, theirs = (", ".join(each) for each in (columns, closing.sources))
-    said = f"{referring.stream.name} FOREIGN KEY ({own}) REFERENCES {stream.name} ({theirs}) {closing.promise.within}"
     return monitored_age.MonitoredAgePunctuator(
         monitoring.DEFAULT,
-        said,
+        closing.constraint,
         AGED,
         {name: polars_type(scan.type_of(name)) for name in names},
         tuple(f"{referring.name}.{column}" for column in columns),
     )
 
 
-def _order(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+def _order(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+    promise = closing.promise
     [(name, dtype)] = schema.items()
     match promise.within:
         case WithinRows(rows):
@@ -131,20 +130,23 @@ def _order(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
         case WithinTime(length):
             return order_in_time.OrderInTimePunctuator(name, dtype, length)
         case Auto():
-            said = f"{promise.stream} {promise}"
-            return monitored_order.MonitoredOrderPunctuator(monitoring.DEFAULT, said, name, dtype)
+            return monitored_order.MonitoredOrderPunctuator(
+                monitoring.DEFAULT, closing.constraint, name, dtype
+            )
         case None:
             raise AssertionError(f"{promise} says not up to what")
 
 
-def _clusters(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+def _clusters(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+    promise = closing.promise
     match promise.within:
         case WithinRows(rows):
             return clusters.ClusterPunctuator(schema, rows)
         case WithinTime(length):
             return clusters_in_time.ClusterInTimePunctuator(schema, length)
         case Auto():
-            said = f"{promise.stream} {promise}"
-            return monitored_clusters.MonitoredClusterPunctuator(monitoring.DEFAULT, said, schema)
+            return monitored_clusters.MonitoredClusterPunctuator(
+                monitoring.DEFAULT, closing.constraint, schema
+            )
         case None:
             raise AssertionError(f"{promise} says not up to what")

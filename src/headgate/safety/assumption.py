@@ -80,11 +80,10 @@ def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:
     )
 
 
-def keeps_to_what_is_observed(name: str, promise: Promise) -> Assumption:
+def kept_as_observed(constraint: str) -> Assumption:
     """That rows go on as they have been seen to: what is dropped by an observation may have been dropped too soon."""
-    said = f"{promise.kind} ({', '.join(promise.columns)})" if promise.columns else str(promise.kind)
     return Assumption(
-        f"{name} goes on to keep {said} as closely as of late (WITHIN AUTO)",
+        f"rows go on to keep {constraint} as closely as of late",
         "results with rows that were dropped too soon are missing",
         VIOLATIONS,
     )

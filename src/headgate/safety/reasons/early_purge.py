@@ -33,7 +33,7 @@ from headgate.model.adherence import WithinRows
 from headgate.model.scalar import Scalar, conjunction
 from headgate.plan.nodes import Filter, Join, Node, Project, StreamScan, Window
 from headgate.plan.patterns import Edges, Pattern
-from headgate.safety.assumption import Assumption, keeps_to_what_is_observed
+from headgate.safety.assumption import Assumption, kept_as_observed
 from headgate.safety.lineage import Lineage, lineage, shown_name
 from headgate.safety.promise import Promise, PromiseKind, closing_promises, observed_promises, reference
 from headgate.safety.reasons.purge_analysis import AGED, Closing
@@ -443,19 +443,17 @@ class _Analysis:
     def _observed(self, step: EarlyStep) -> Iterator[Assumption]:
         """What a step takes for granted of what is only observed."""
         for each in step.closed:
-            found, member = None, step.member
             match each:
                 case ValuesClosed():
                     keys = self.keys[each.keys]
                     assert isinstance(keys, ClosedKeys)
-                    found = keys.closing.promise
+                    closing = keys.closing
                 case BelowClosed():
-                    found = self.bounds[each.bound].promise
-                    member = step.member if each.member is None else each.member
+                    closing = self.bounds[each.bound]
                 case KeyClosed():
-                    pass
-            if found is not None and found.is_observed:
-                yield keeps_to_what_is_observed(self._name(member), found)
+                    continue
+            if closing.promise.is_observed:
+                yield kept_as_observed(closing.constraint)
 
     def _name(self, member: int) -> str:
         return shown_name(self.join.members[member], member)

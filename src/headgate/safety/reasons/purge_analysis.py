@@ -66,6 +66,16 @@ class Closing:
     """Where it is observed how late the rows of `sources` come that others refer to: these, and by which columns."""
 
     @property
+    def constraint(self) -> str:
+        """The constraint as its stream declares it, where it is observed."""
+        if self.referring is None:
+            return f"{self.promise.stream} {self.promise}"
+        scan, columns = self.referring
+        own, theirs = ", ".join(columns), ", ".join(self.sources)
+        to = f"{self.promise.stream} ({theirs}) {self.promise.within}"
+        return f"{scan.stream.name} {self.promise.kind} ({own}) REFERENCES {to}"
+
+    @property
     def below(self) -> bool:
         return self.promise.kind in (PromiseKind.ORDER, PromiseKind.REFERENCE)
 
