@@ -443,16 +443,14 @@ class _Analysis:
     def _observed(self, step: EarlyStep) -> Iterator[Assumption]:
         """What a step takes for granted of what is only observed."""
         for each in step.closed:
-            match each:
-                case ValuesClosed():
-                    keys = self.keys[each.keys]
-                    assert isinstance(keys, ClosedKeys)
-                    closing = keys.closing
-                case BelowClosed():
-                    closing = self.bounds[each.bound]
-                case KeyClosed():
-                    continue
-            if closing.promise.is_observed:
+            closing = None
+            if isinstance(each, ValuesClosed):
+                keys = self.keys[each.keys]
+                assert isinstance(keys, ClosedKeys)
+                closing = keys.closing
+            elif isinstance(each, BelowClosed):
+                closing = self.bounds[each.bound]
+            if closing is not None and closing.promise.is_observed:
                 yield kept_as_observed(closing.constraint)
 
     def _name(self, member: int) -> str:
