@@ -12,6 +12,7 @@ import pyarrow as pa
 from tests.oracle.inputs import TimedRow
 from tests.oracle.values import Change, canonical_row, change_key
 
+from headgate.model import monitoring
 from headgate.model.batch import BORN, SIGN
 from headgate.physical import purge_lowering
 from headgate.physical.compile import compile_query
@@ -20,6 +21,7 @@ from headgate.physical.program import CompiledQuery, Program
 from headgate.runtime.data import frame_of
 from headgate.runtime.io.changes import static_table
 from headgate.runtime.local.engine import LocalRun, LocalShard, Progress, Stop
+from headgate.runtime.query import Metrics
 from headgate.runtime.shard import ShardState
 from headgate.session import Session
 
@@ -35,6 +37,23 @@ def output_of(
     stop: Stop = Stop.DRAINED,
 ) -> list[Change]:
     """All that a query says when its streams' rows arrive in the given pieces, in canonical order."""
+    found, _ = ran(
+        text, query, arrivals, tables, strategy=strategy, restore_every_step=restore_every_step, stop=stop
+    )
+    return found
+
+
+def ran(
+    text: str,
+    query: str,
+    arrivals: Sequence[Mapping[str, pa.Table]],
+    tables: Mapping[str, pa.Table | Sequence[TimedRow]],
+    *,
+    strategy: Strategy = "UPA",
+    restore_every_step: bool = False,
+    stop: Stop = Stop.DRAINED,
+) -> tuple[list[Change], Metrics]:
+    """The same, and what the run has measured."""
     ready = compiled(text, query, tables, strategy=strategy)
     streams = [(stream, _chunks(arrivals, stream.name, list(stream.columns))) for stream in ready.streams]
     given = {table.name: table_rows(tables[table.name], table.columns) for table in ready.tables}
@@ -46,7 +65,8 @@ def output_of(
             restore(run.shards[query])
 
     run.run(lambda name, frame: pieces.append(frame), lambda query, stream, late: None, after_step)
-    return sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
+    changes = sorted((change for piece in pieces for change in _changes(piece)), key=change_key)
+    return changes, run.states[query].metrics
 
 
 def compiled(
@@ -57,14 +77,20 @@ def compiled(
     strategy: Strategy = "UPA",
 ) -> CompiledQuery:
     """A query as it will run, whatever the gate says of it; those of `tables` that are timed rows change."""
-    return _compiled(text, query, _changing_among(tables), strategy, purge_lowering.LIFESPAN)
+    changing = _changing_among(tables)
+    return _compiled(text, query, changing, strategy, purge_lowering.LIFESPAN, monitoring.DEFAULT)
 
 
 @lru_cache(maxsize=256)
 def _compiled(
-    text: str, query: str, changing: tuple[str, ...], strategy: Strategy, lifespan: int
+    text: str,
+    query: str,
+    changing: tuple[str, ...],
+    strategy: Strategy,
+    lifespan: int,
+    monitors: monitoring.Monitoring,
 ) -> CompiledQuery:
-    """A query as it will run; a compiled query is not changed by running. `lifespan` is what some tests alter."""
+    """A query as it will run; a compiled query is not changed by running. Some tests alter `lifespan`, `monitors`."""
     session = Session()
     session.sql(text)
     _mark_changing(session, changing)

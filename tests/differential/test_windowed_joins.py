@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.differential.local import compiled, output_of
+from tests.differential.local import compiled, output_of, ran
 from tests.differential.punctuated import tables
 from tests.differential.test_cases import row_by_row
 from tests.differential.test_punctuated import pieces
@@ -19,7 +19,10 @@ from tests.spark.shards import Cluster, stage_of
 
 from headgate.kernels.join import settle_early
 from headgate.kernels.join.join import Join
+from headgate.model import monitoring
+from headgate.model.monitoring import Monitoring
 from headgate.physical.graph import KernelStep
+from headgate.runtime.query import Metrics
 
 JOINS = st.builds(WindowedJoin, st.sampled_from(sorted(SHAPES)), st.integers(0, 100_000), st.just(24))
 
@@ -47,6 +50,37 @@ def test_dropping_rows_early_in_shards_changes_no_answer(join: WindowedJoin, way
     cluster.end()
     assert not any(cluster.late.values())
     assert same_output(cluster.changes(), output_of(join.plain, "q", [rows], {}))
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Monitors that find a k soon, and see every distance that is greater."""
+    monkeypatch.setattr(monitoring, "DEFAULT", Monitoring(window=3, sampled=1.0))
+
+
+@pytest.mark.usefixtures("small_windows")
+@given(join=JOINS, often=st.booleans())
+def test_what_is_observed_changes_no_answer_while_rows_keep_to_it(join: WindowedJoin, often: bool) -> None:
+    rows = tables(join.text, join.rows)
+    arrivals = pieces(rows, Random(join.seed))
+    found, metrics = ran(join.observed, "q", arrivals, {}, restore_every_step=often)
+    if not violations(metrics):
+        assert same_output(found, output_of(join.plain, "q", [rows], {}))
+
+
+def violations(metrics: Metrics) -> int:
+    """How often rows have strayed from what was in use."""
+    return sum(each["violations"] for each in metrics.constraints.values())
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_many_of_them_find_a_k_and_keep_to_it() -> None:
+    found = []
+    for join in (WindowedJoin(shape, seed, 24) for shape in SHAPES for seed in range(8)):
+        _, metrics = ran(join.observed, "q", [tables(join.text, join.rows)], {})
+        known = metrics.constraints.values()
+        found.append(any(each["k"] is not None for each in known) and not violations(metrics))
+    assert sum(found) > 0.1 * len(found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

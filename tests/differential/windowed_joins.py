@@ -94,6 +94,11 @@ class WindowedJoin:
         return self._text(self.clauses)
 
     @property
+    def observed(self) -> str:
+        """With keys, and with constraints of which monitoring is to find the k."""
+        return self._text({name: [auto(clause) for clause in each] for name, each in self.clauses.items()})
+
+    @property
     def plain(self) -> str:
         """Without."""
         return self._text({})
@@ -182,6 +187,12 @@ def within(random: Random, rows: int, seconds: int) -> str:
     """A k that rows keep, in rows or in time: the least one, or some more."""
     slack = random.choice((0, 0, 1, 3))
     return f"WITHIN {rows + slack} ROWS" if random.random() < 0.5 else f"WITHIN {seconds + slack} SECONDS"
+
+
+def auto(clause: str) -> str:
+    """A clause without its k."""
+    constraint, within, _ = clause.partition(" WITHIN ")
+    return f"{constraint} WITHIN AUTO" if within else clause
 
 
 def disorder(rows: list[Row], column: str) -> int:

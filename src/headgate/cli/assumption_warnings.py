@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from headgate.runtime.growth import in_doubt
+from headgate.runtime.growth import in_doubt, strayed
+from headgate.safety.assumption import VIOLATIONS
 
 
 class AssumptionWarnings:
@@ -23,8 +24,22 @@ class AssumptionWarnings:
         query, found = str(metrics["query"]), in_doubt(metrics)
         for name, assumptions in found.items():
             if (query, name) not in self._said:
-                self._console.print(warning(metrics, name, assumptions), soft_wrap=True)
-        self._said = {key for key in self._said if key[0] != query} | {(query, name) for name in found}
+                said = _of_strayed(metrics) if name == VIOLATIONS else warning(metrics, name, assumptions)
+                self._console.print(said, soft_wrap=True)
+        # That rows stray from what was observed may come and go for as long as a run lasts.
+        before = {key for key in self._said if key[0] != query or key[1] == VIOLATIONS}
+        self._said = before | {(query, name) for name in found}
+
+
+def _of_strayed(metrics: Mapping[str, Any]) -> Text:
+    """That rows have strayed from constraints WITHIN AUTO."""
+    text = Text("warning  ", style="bold yellow")
+    names = ", ".join(dict.fromkeys(str(each["constraint"]) for each in strayed(metrics)))
+    text.append(
+        f"{metrics['query']}: rows have strayed further than before from {names}; results with rows that were "
+        "dropped too soon are missing. Nothing is dropped by it until a k has been found anew"
+    )
+    return text
 
 
 def warning(metrics: Mapping[str, Any], name: str, assumptions: Sequence[Mapping[str, Any]]) -> Text:

@@ -124,11 +124,14 @@ _NUMBERS = {"batch", "rows in", "rows out", "rows/s", "late"}
 
 
 def _state(metrics: Metrics) -> str:
-    """The state of a query, and of the operators that hold most of it."""
+    """The state of a query, of the operators that hold most of it, and the k of constraints that are monitored."""
     operators = metrics.get("operators") or {}
     largest = sorted(operators.items(), key=lambda each: -each[1]["state_rows"])[:_SHOWN_OPERATORS]
     lines = [f"{metrics['state_rows']:,} rows, {metrics['state_bytes'] / 1e6:,.1f} MB"]
     lines += [f"  {name} {sizes['state_rows']:,}" for name, sizes in largest if sizes["state_rows"]]
+    for known in (metrics.get("constraints") or {}).values():
+        k = "–" if known["k"] is None else f"{known['k']:,}"
+        lines.append(f"  k {k}: {known['constraint']}")
     return "\n".join(lines)
 
 

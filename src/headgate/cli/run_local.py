@@ -15,6 +15,7 @@ from headgate.cli.console import open_console
 from headgate.cli.interrupt import report_kept_on_interrupt
 from headgate.cli.late_warnings import LateWarnings
 from headgate.cli.live_view import instant
+from headgate.cli.monitor_warnings import warn_of_unused
 from headgate.cli.run_display import RunDisplay, summary_table
 from headgate.runtime.lateness import require_few
 from headgate.runtime.metrics_registry import MetricsRegistry
@@ -88,6 +89,7 @@ def run_local(
     if not display.quiet:
         console.print(summary_table(summary, output, unbounded))
     late.end(summary.metrics)
+    warn_of_unused(console, summary.metrics)
 
 
 def _bar(console: Console, total: int) -> Progress:

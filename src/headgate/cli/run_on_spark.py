@@ -14,6 +14,7 @@ from rich.text import Text
 from headgate.cli.console import open_console
 from headgate.cli.interrupt import report_kept_on_interrupt, stopped
 from headgate.cli.live_view import FIRST_LINE_SECONDS, LINE_SECONDS, LiveView
+from headgate.cli.monitor_warnings import warn_of_unused
 from headgate.cli.run_display import RunDisplay, summary_table
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def run_on_spark(
         if follow:
             console.print(Text(stopped(output, checkpoint)), soft_wrap=True)
     view.late.end(summary.metrics)
+    warn_of_unused(console, summary.metrics)
 
 
 @contextmanager

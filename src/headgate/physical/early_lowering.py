@@ -29,14 +29,14 @@ from headgate.safety.reasons.early_purge import (
     RefusedKeys,
     ValuesClosed,
 )
-from headgate.safety.reasons.purge_analysis import AGED
+from headgate.safety.reasons.purge_analysis import AGED, Closing
 
 
 @dataclass(frozen=True)
 class KeySource:
-    """A further input of a join: the stream behind it, and the kernels that make keys or bounds of its rows."""
+    """A further input of a join: the streams behind it, and the kernels that make keys or bounds of their rows."""
 
-    scan: StreamScan
+    scans: tuple[StreamScan, ...]
     kernels: tuple[Kernel[Any], ...]
 
 
@@ -55,8 +55,8 @@ def early_purge_of(join: Join, found: JoinEarlyPurge) -> tuple[kernels.EarlyPurg
     for closing in found.bounds:
         (column,) = closing.columns
         dtype = pl.Int64() if column == AGED else type_of[column]
-        bounds.append(kernels.Bound(column, dtype, len(sources)))
-        sources.append(KeySource(closing.scan, tuple(closing_kernels(closing))))
+        bounds.append(kernels.Bound(column, dtype, len(sources), closing.promise.is_observed))
+        sources.append(_closing_source(closing))
     chains = tuple(_chain(each) for each in found.chains)
     return kernels.EarlyPurge(chains, tuple(keys), tuple(bounds)), tuple(sources)
 
@@ -69,7 +69,14 @@ def _keys(keys: RefusedKeys | ClosedKeys, schema: dict[str, pl.DataType], source
             until = until if all(until) else ()
             return kernels.Keys(schema, source, keys.lifetime, until=until, chosen=keys.chosen)
         case ClosedKeys():
-            return kernels.Keys(schema, source, keys.lifetime, holders=keys.holders, refused=keys.refused)
+            return kernels.Keys(
+                schema,
+                source,
+                keys.lifetime,
+                holders=keys.holders,
+                refused=keys.refused,
+                observed=keys.closing.promise.is_observed,
+            )
 
 
 def _columns(keys: RefusedKeys | ClosedKeys) -> Sequence[str]:
@@ -79,12 +86,17 @@ def _columns(keys: RefusedKeys | ClosedKeys) -> Sequence[str]:
 def _key_source(join: Join, keys: RefusedKeys | ClosedKeys) -> KeySource | None:
     match keys:
         case ClosedKeys():
-            return KeySource(keys.closing.scan, tuple(closing_kernels(keys.closing)))
+            return _closing_source(keys.closing)
         case RefusedKeys(filter=None):
             return None
         case RefusedKeys():
             assert keys.filter is not None
-            return KeySource(keys.scan, tuple(_refused(join, keys, keys.filter)))
+            return KeySource((keys.scan,), tuple(_refused(join, keys, keys.filter)))
+
+
+def _closing_source(closing: Closing) -> KeySource:
+    scans = (closing.scan,) if closing.referring is None else (closing.scan, closing.referring[0])
+    return KeySource(scans, tuple(closing_kernels(closing)))
 
 
 def _refused(join: Join, keys: RefusedKeys, passes: Scalar) -> Iterator[Kernel[Any]]:

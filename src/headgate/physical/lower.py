@@ -249,12 +249,12 @@ class _Lowering:
             return None, []
         self.sooner += found.promises
         purge, sources = early_purge_of(node, found)
-        further = []
+        further: list[int] = []
         for source in sources:
-            at = self.scans[source.scan]
+            inputs = tuple(self.scans[scan] for scan in source.scans)
             for kernel in source.kernels:
-                at = self._add("punctuations", kernel, at)
-            further.append(at)
+                inputs = (self._add("punctuations", kernel, *inputs),)
+            further += inputs
         return purge, further
 
     def _counted_join(self, node: Join, method: FiniteMemoryPlan) -> int:

@@ -13,12 +13,22 @@ from headgate.kernels import project as projecting
 from headgate.kernels.expressions import polars_type
 from headgate.kernels.join import purge as join_purge
 from headgate.kernels.kernel import Kernel
-from headgate.kernels.punctuation import age, clusters, clusters_in_time, order, order_in_time
+from headgate.kernels.punctuation import (
+    age,
+    clusters,
+    clusters_in_time,
+    monitored_age,
+    monitored_clusters,
+    monitored_order,
+    order,
+    order_in_time,
+)
 from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.window import time_window as windowing
-from headgate.model.adherence import WithinRows, WithinTime
+from headgate.model import monitoring
+from headgate.model.adherence import Auto, WithinRows, WithinTime
 from headgate.model.scalar import Scalar
-from headgate.plan.nodes import Node
+from headgate.plan.nodes import Node, StreamScan
 from headgate.safety.promise import Promise, PromiseKind
 from headgate.safety.reasons.purge_analysis import AGED, LIFESPAN, Closing, JoinPurge
 
@@ -65,7 +75,9 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
     scan, promise = closing.scan, closing.promise
     names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
     schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
-    if promise.kind is PromiseKind.REFERENCE:
+    if closing.referring is not None:
+        yield _monitored_age(closing, *closing.referring)
+    elif promise.kind is PromiseKind.REFERENCE:
         yield _age(promise)
     else:
         if promise.when is not None:
@@ -77,9 +89,9 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
         yield projecting.Project(outputs)
         schema = {name: polars_type(scalar.type) for name, scalar in outputs}
         if promise.kind is PromiseKind.ORDER:
-            yield _order(promise, schema)
+            yield _order(closing, schema)
         elif promise.kind is PromiseKind.CLUSTER:
-            yield _clusters(promise, schema)
+            yield _clusters(closing, schema)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")
@@ -92,26 +104,49 @@ def _age(promise: Promise) -> Kernel[Any]:
         case WithinTime(length):
             # How old a row is, the clock tells by itself.
             return WatermarkPunctuator(AGED, pl.Int64(), Fraction(1), length)
-        case None:
+        case Auto() | None:
             raise AssertionError(f"{promise} says not by when")
 
 
-def _order(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+def _monitored_age(closing: Closing, referring: StreamScan, columns: tuple[str, ...]) -> Kernel[Any]:
+    """The kernel that takes the rows of a stream, and those that refer to them."""
+    scan = closing.scan
+    names = [f"{scan.name}.{source}" for source in closing.sources]
+    return monitored_age.MonitoredAgePunctuator(
+        monitoring.DEFAULT,
+        closing.constraint,
+        AGED,
+        {name: polars_type(scan.type_of(name)) for name in names},
+        tuple(f"{referring.name}.{column}" for column in columns),
+    )
+
+
+def _order(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+    promise = closing.promise
     [(name, dtype)] = schema.items()
     match promise.within:
         case WithinRows(rows):
             return order.OrderPunctuator(name, dtype, rows)
         case WithinTime(length):
             return order_in_time.OrderInTimePunctuator(name, dtype, length)
+        case Auto():
+            return monitored_order.MonitoredOrderPunctuator(
+                monitoring.DEFAULT, closing.constraint, name, dtype
+            )
         case None:
             raise AssertionError(f"{promise} says not up to what")
 
 
-def _clusters(promise: Promise, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+def _clusters(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+    promise = closing.promise
     match promise.within:
         case WithinRows(rows):
             return clusters.ClusterPunctuator(schema, rows)
         case WithinTime(length):
             return clusters_in_time.ClusterInTimePunctuator(schema, length)
+        case Auto():
+            return monitored_clusters.MonitoredClusterPunctuator(
+                monitoring.DEFAULT, closing.constraint, schema
+            )
         case None:
             raise AssertionError(f"{promise} says not up to what")

@@ -102,6 +102,18 @@ def _assumptions(metrics: Metrics) -> Iterator[Sample]:
         yield {"assumption": str(each["sentence"])}, int(bool(each["in_doubt"]))
 
 
+def _constraints(key: str, scale: float = 1) -> Callable[[Metrics], Iterator[Sample]]:
+    """What is known of monitored constraints under a key, if it is."""
+
+    def samples(metrics: Metrics) -> Iterator[Sample]:
+        for operator, known in (metrics.get("constraints") or {}).items():
+            labels = {"operator": str(operator), "constraint": str(known["constraint"])}
+            if known[key] is not None:
+                yield labels, known[key] if scale == 1 else known[key] * scale
+
+    return samples
+
+
 FAMILIES = (
     Family("headgate_query_info", "gauge", "A query of this run; always 1.", _info),
     Family(
@@ -159,6 +171,36 @@ FAMILIES = (
     ),
     Family(
         "headgate_peak_state_bytes", "gauge", "The most bytes all operators had.", _plain("peak_state_bytes")
+    ),
+    Family(
+        "headgate_constraint_k",
+        "gauge",
+        "The k in use of a constraint WITHIN AUTO; missing while none is.",
+        _constraints("k"),
+    ),
+    Family(
+        "headgate_constraint_detectable",
+        "gauge",
+        "The longest distance between rows of a constraint WITHIN AUTO that is sure to be seen.",
+        _constraints("detectable"),
+    ),
+    Family(
+        "headgate_constraint_changes_total",
+        "counter",
+        "Changes of the k in use of a constraint WITHIN AUTO.",
+        _constraints("changes"),
+    ),
+    Family(
+        "headgate_constraint_changed_seconds",
+        "gauge",
+        "The event time of the last of these changes, as seconds since 1970.",
+        _constraints("changed", 1e-6),
+    ),
+    Family(
+        "headgate_constraint_violations_total",
+        "counter",
+        "How often rows strayed further than the k in use of a constraint WITHIN AUTO.",
+        _constraints("violations"),
     ),
     Family("headgate_steps_total", "counter", "Steps of the clock.", _plain("steps")),
     Family("headgate_batches_total", "counter", "Micro-batches.", _plain("batches")),

@@ -10,6 +10,9 @@ without a fall, once all windows had time to fill, the assumptions behind that n
 failed the number does not tell. It is an observation, not a proof, and is taken back when as many rows again have
 come without another rise.
 
+An assumption that is itself an observation, of a constraint WITHIN AUTO, is in doubt while its monitor has seen rows
+stray further than they did, until it has found another k.
+
 What has been seen goes into the metrics themselves, so that a run that goes on from a checkpoint remembers it.
 """
 
@@ -20,6 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from headgate.physical.graph import OperatorGraph
+from headgate.safety.assumption import VIOLATIONS
 
 LEAST = 10_000
 """Fewer rows than this are no reason to worry."""
@@ -59,16 +63,28 @@ def with_assumptions(
     filled = begun is not None and clock is not None and clock - begun >= graph.settles
     arrived = metrics["rows_in"] + metrics.get("waiting_rows", 0)
     growth = {}
-    for name in dict.fromkeys(each.metric for each in graph.assumes):
+    for name in dict.fromkeys(each.metric for each in graph.assumes if each.metric != VIOLATIONS):
         last = Growth(**known[name]) if name in known else Growth()
         size = metrics.get(name, 0)
         growth[name] = last.after(size, arrived) if filled or name != "state_rows" else Growth()
+    doubted = {
+        each: any(known["constraint"] in each.sentence for known in strayed(metrics))
+        if each.metric == VIOLATIONS
+        else growth[each.metric].goes_on
+        for each in graph.assumes
+    }
     return {
         **metrics,
         "verdict": graph.verdict,
-        "assumes": [{**each.as_dict(), "in_doubt": growth[each.metric].goes_on} for each in graph.assumes],
+        "assumes": [{**each.as_dict(), "in_doubt": doubted[each]} for each in graph.assumes],
         "growth": {"begun": begun, **{name: asdict(each) for name, each in growth.items()}},
     }
+
+
+def strayed(metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The observed constraints from which rows have strayed, and of which no other k has been found yet."""
+    known = metrics.get("constraints", {}).values()
+    return [each for each in known if each["violations"] and each["k"] is None]
 
 
 def in_doubt(metrics: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:

@@ -30,7 +30,7 @@ from headgate.kernels.punctuation.clusters import closing_positions
 from headgate.kernels.punctuation.order import settle
 from headgate.kernels.punctuation.order_in_time import rising, settle_before
 from headgate.kernels.state.store import prefixed, under
-from headgate.model.adherence import WithinRows, WithinTime
+from headgate.model.adherence import Auto, WithinRows, WithinTime
 from headgate.model.batch import BORN
 from headgate.runtime.recent_values import RecentValues
 from headgate.safety.promise import Promise, PromiseKind
@@ -138,7 +138,7 @@ class PromiseChecker:
                 return self._scattered_by_rows(promise, count, state, rows)
             case WithinTime(length):
                 return self._scattered_in_time(promise, length, state, rows)
-            case None:
+            case Auto() | None:
                 raise AssertionError(f"{promise} says not up to what")
 
     def _scattered_by_rows(
@@ -211,7 +211,7 @@ def _disordered(promise: Promise, state: PromiseState, rows: pl.DataFrame) -> pl
             return _disordered_by_rows(promise, count, state, rows)
         case WithinTime(length):
             return _disordered_in_time(promise, length, state, rows)
-        case None:
+        case Auto() | None:
             raise AssertionError(f"{promise} says not up to what")
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from headgate.kernels.emit.emit import Emit, spans
 from headgate.kernels.emit.lazy_rows import LazyRows
 from headgate.kernels.kernel import State
+from headgate.kernels.punctuation.monitor import Monitor, MonitorState
 from headgate.kernels.stateless import EmptyState
 from headgate.model.batch import BORN, DIES, LIFETIME_COLUMNS, SIGN, Batch
 from headgate.model.time import BEGINNING, NEVER, Clock
@@ -36,6 +37,8 @@ class Metrics:
     streams: Arrivals = field(default_factory=Arrivals)
     seconds: dict[str, float] = field(default_factory=dict)
     operators: dict[str, dict[str, int]] = field(default_factory=dict)
+    constraints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What monitors know of the constraints that they watch, by operator."""
 
     def __post_init__(self) -> None:
         self.streams = Arrivals.together([self.streams])
@@ -53,6 +56,7 @@ class Metrics:
             "future_rows": self.future_rows,
             "streams": Arrivals.together([self.streams]),
             "operators": {name: dict(sizes) for name, sizes in self.operators.items()},
+            "constraints": {name: dict(known) for name, known in self.constraints.items()},
             "seconds": {name: round(spent, 6) for name, spent in self.seconds.items()},
         }
 
@@ -78,7 +82,10 @@ class QueryState:
         twin.graph, twin.clock, twin.start = self.graph, self.clock, self.start
         twin.states, twin.emit_state = dict(self.states), self.emit_state
         twin.metrics = replace(
-            self.metrics, seconds=dict(self.metrics.seconds), operators=dict(self.metrics.operators)
+            self.metrics,
+            seconds=dict(self.metrics.seconds),
+            operators=dict(self.metrics.operators),
+            constraints=dict(self.metrics.constraints),
         )
         return twin
 
@@ -165,6 +172,14 @@ class QueryState:
     def _spent(self, name: str, begun: float) -> None:
         self.metrics.seconds[name] = self.metrics.seconds.get(name, 0.0) + perf_counter() - begun
 
+    def _constraints(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What monitors know of the constraints that they watch, by operator."""
+        for index, step in enumerate(self.graph.steps):
+            if isinstance(step, KernelStep) and isinstance(step.kernel, Monitor):
+                state = self.states[index]
+                assert isinstance(state, MonitorState)
+                yield f"{index}:{step.operator}", step.kernel.report(state)
+
     def _measure(self, emitted: int) -> None:
         metrics, graph = self.metrics, self.graph
         states = {
@@ -179,6 +194,7 @@ class QueryState:
             for name, state in states.items()
             if not isinstance(state, EmptyState)
         }
+        metrics.constraints = dict(self._constraints())
         metrics.state_rows = sum(each["state_rows"] for each in metrics.operators.values())
         metrics.state_bytes = sum(each["state_bytes"] for each in metrics.operators.values())
         metrics.peak_state_rows = max(metrics.peak_state_rows, metrics.state_rows)

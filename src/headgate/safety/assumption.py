@@ -20,6 +20,9 @@ FEW = 1_000_000
 WAITING_ROWS = "waiting_rows"
 """Rows that have come and that the clock has not passed yet."""
 
+VIOLATIONS = "violations"
+"""How often rows strayed further than monitoring had found, in `metrics.json` by constraint under `constraints`."""
+
 
 @dataclass(frozen=True)
 class Assumption:
@@ -74,6 +77,15 @@ def comes_in_time(name: str, closing: str, lifespan: int) -> Assumption:
         f"a row of {name} comes before {closing} has closed {lifespan:,} other values since it closed the row's own",
         "a row that comes later than that stays for good",
         STATE_ROWS,
+    )
+
+
+def kept_as_observed(constraint: str) -> Assumption:
+    """That rows go on as they have been seen to: what is dropped by an observation may have been dropped too soon."""
+    return Assumption(
+        f"rows go on to keep {constraint} as closely as of late",
+        "results with rows that were dropped too soon are missing",
+        VIOLATIONS,
     )
 
 

@@ -28,7 +28,7 @@ from headgate.safety.boundedness import EdgeBounds, Retained, measure
 from headgate.safety.cause import Cause
 from headgate.safety.edge_state import edge_state, stream_of
 from headgate.safety.reasons.deaths import announces_deaths, is_aggregate
-from headgate.safety.reasons.early_purge import analyze_early_purge
+from headgate.safety.reasons.early_purge import EarlyChain, analyze_early_purge
 from headgate.safety.reasons.existence_closing import ExistencePurge, close_existence
 from headgate.safety.reasons.finite_memory import FiniteMemoryPlan, judge_join
 from headgate.safety.reasons.group_closing import close_copies
@@ -132,16 +132,14 @@ class _Judge:
             if self._ends_rows(node):
                 yield edge_state(self.edge_bounds, self.state_plan, "results", node)
         early = None if retained else analyze_early_purge(node, self.edges)
-        sooner = {} if early is None else {chain.member: chain.reason for chain in early.chains}
+        sooner = {} if early is None else {chain.member: chain for chain in early.chains}
         if early is not None:
             self.state_plan.early[node] = early
         for number, member in enumerate(node.members):
             chain = purge.chains.get(number)
             if self.edge_bounds[member].bounded:
                 state = edge_state(self.edge_bounds, self.state_plan, "join", member)
-                yield (
-                    replace(state, reason=f"{state.reason}; {sooner[number]}") if number in sooner else state
-                )
+                yield _dropped_sooner(state, sooner[number]) if number in sooner else state
             elif number in retained:
                 yield self._timed("join", member, retained[number])
             elif chain is not None:
@@ -252,6 +250,12 @@ class _Judge:
         if self.edges[node.input].pattern == Pattern.MON or is_aggregate(node.input):
             return False
         return announces_deaths(node.input, self.edges)
+
+
+def _dropped_sooner(state: StateVerdict, chain: EarlyChain) -> StateVerdict:
+    """The verdict on a state of a window's rows that are dropped before they die."""
+    assumes = tuple(dict.fromkeys((*state.assumes, *chain.observed)))
+    return replace(state, reason=f"{state.reason}; {chain.reason}", assumes=assumes)
 
 
 def _waits(plan: Emit) -> tuple[Assumption, ...]:

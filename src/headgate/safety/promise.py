@@ -25,7 +25,7 @@ DISTINCT and GROUP BY, every promise includes the CHECK that its columns are not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -34,7 +34,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headgate.model import types
-from headgate.model.adherence import Auto, Bound
+from headgate.model.adherence import Adherence, Auto
 from headgate.model.scalar import Scalar, column, conjunction
 from headgate.plan.catalog import References, StreamDef
 from headgate.safety.cause import Cause
@@ -72,13 +72,21 @@ class Promise:
 
     With `within`, only after so many rows with other values, or so much time; of an ORDER, all lesser values are
     closed then. Without columns, a CHECK: no row fails `when`.
+
+    `WITHIN AUTO` is no promise but asks for an observation: what rows have kept to of late. No bound rests on it, and
+    no row breaks it.
     """
 
     stream: str
     columns: tuple[str, ...]
     when: Scalar | None
     kind: PromiseKind
-    within: Bound | None = None
+    within: Adherence | None = None
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether it is only what monitoring finds."""
+        return isinstance(self.within, Auto)
 
     @property
     def cause(self) -> Cause:
@@ -100,17 +108,24 @@ def closing_promises(stream: StreamDef) -> tuple[Promise, ...]:
         Promise(stream.name, scheme.columns, scheme.when, PromiseKind.PUNCTUATION)
         for scheme in stream.punctuations
     ]
+    offered += [each for each in _constraints(stream) if not each.is_observed]
+    return _exact(stream, offered)
+
+
+def observed_promises(stream: StreamDef) -> tuple[Promise, ...]:
+    """What monitoring is asked to find out of a stream, WITHIN AUTO, that closes values."""
+    return _exact(stream, [each for each in _constraints(stream) if each.is_observed])
+
+
+def _constraints(stream: StreamDef) -> Iterator[Promise]:
     # Rows that are in order of several columns are in order of the first of them.
-    offered += [
-        Promise(stream.name, each.columns[:1], None, PromiseKind.ORDER, each.within)
-        for each in stream.ordered
-        if not isinstance(each.within, Auto)
-    ]
-    offered += [
-        Promise(stream.name, each.columns, None, PromiseKind.CLUSTER, each.within)
-        for each in stream.clustered
-        if not isinstance(each.within, Auto)
-    ]
+    for order in stream.ordered:
+        yield Promise(stream.name, order.columns[:1], None, PromiseKind.ORDER, order.within)
+    for cluster in stream.clustered:
+        yield Promise(stream.name, cluster.columns, None, PromiseKind.CLUSTER, cluster.within)
+
+
+def _exact(stream: StreamDef, offered: Iterable[Promise]) -> tuple[Promise, ...]:
     type_of = {each.name: each.type for each in stream.columns}
     return tuple(
         promise
@@ -127,8 +142,13 @@ def promises_of(stream: StreamDef) -> tuple[Promise, ...]:
     return tuple(found.values())
 
 
-def reference(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> References | None:
-    """The FOREIGN KEY over these pairs of columns by which every row of a stream has a partner in another."""
+def reference(
+    stream: StreamDef, to: StreamDef, pairs: Mapping[str, str], *, observed: bool = False
+) -> References | None:
+    """The FOREIGN KEY over these pairs of columns by which every row of a stream has a partner in another.
+
+    With `observed`, one that monitoring is asked to find the k of.
+    """
     wanted = {theirs.casefold(): own.casefold() for own, theirs in pairs.items()}
     for each in stream.references:
         names = {
@@ -138,7 +158,7 @@ def reference(stream: StreamDef, to: StreamDef, pairs: Mapping[str, str]) -> Ref
         if (
             each.parent.casefold() == to.name.casefold()
             and names == wanted
-            and not isinstance(each.within, Auto)
+            and isinstance(each.within, Auto) == observed
         ):
             return each
     return None

@@ -139,15 +139,26 @@ class Keys:
     where that keeps less than the rows that wait, and else a sample, from which the next decision follows."""
     holders: tuple[tuple[int, tuple[str, ...]], ...] | None = None
     refused: tuple[int, ...] = ()
+    observed: bool = False
+    """Whether they are only observed: a row with a negative sign takes back all that came before it."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A value that the join's further input number `source` moves up; what is below it does not come any more."""
+    """A value that the join's further input number `source` moves up; what is below it does not come any more.
+
+    Of one that is only `observed`, a row with a negative sign takes back all that came before it.
+    """
 
     column: str
     dtype: pl.DataType
     source: int
+    observed: bool = False
+
+    @property
+    def nothing(self) -> ClosedValues:
+        """Before anything was said."""
+        return ClosedValues.nothing({self.column: self.dtype}, below=True)
 
 
 @dataclass(frozen=True)
@@ -228,7 +239,7 @@ class EarlyPurge:
     def initial(self) -> EarlyState:
         return EarlyState(
             tuple(LifetimeRuns(Layout(each.schema, (tuple(each.schema),))) for each in self.keys),
-            tuple(ClosedValues.nothing({each.column: each.dtype}, below=True) for each in self.bounds),
+            tuple(each.nothing for each in self.bounds),
             (0,) * (len(self.chains) + len(self.keys)),
             (Choice(),) * len(self.keys),
         )

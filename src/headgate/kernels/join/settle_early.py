@@ -33,7 +33,7 @@ from headgate.kernels.keys import Mask, key_hash, keys_agree
 from headgate.kernels.state.index import Positions
 from headgate.kernels.state.lifetime_runs import LifetimeRuns
 from headgate.kernels.state.store import Layout, Probes, Store, rows_where
-from headgate.model.batch import BORN, DIES
+from headgate.model.batch import BORN, DIES, SIGN
 from headgate.model.time import BEGINNING, NEVER, Clock
 
 _AT, _ASKED = "_at", "_asked"
@@ -92,14 +92,21 @@ class _Settling:
         self.purge, self.stores, self.clock = purge, stores, clock
         self.arrived = {member: arrived[member] for member in purge.members}
         """Rows that have come and are not stored yet."""
-        self.known = state.keys
+        self.known = tuple(
+            known.only(known.live(clock.upto).clear(), clock)
+            if keys.observed and keys.source is not None and _taken_back(further[keys.source])
+            else known
+            for known, keys in zip(state.keys, purge.keys, strict=True)
+        )
         self.dropped: dict[int, list[pl.DataFrame]] = {}
         """Rows that were dropped in this step, by input."""
         self.indexed: dict[int, tuple[pl.DataFrame, LifetimeRuns]] = {}
         self.waiting: dict[int, LifetimeRuns] = {}
         """Rows that have come and have not been looked at, to be looked up."""
         self.bounds = tuple(
-            each.observe(further[bound.source], clock)
+            (bound.nothing if bound.observed and _taken_back(further[bound.source]) else each).observe(
+                further[bound.source], clock
+            )
             for each, bound in zip(state.bounds, purge.bounds, strict=True)
         )
         self.choices = list(state.choices)
@@ -370,6 +377,11 @@ def _sampled(rows: pl.DataFrame, keys: Keys) -> Mask:
     """Which keys belong to the sample: the same ones always."""
     part: Mask = (key_hash(rows, tuple(keys.schema)) >> np.uint64(60)) == 0
     return part
+
+
+def _taken_back(said: pl.DataFrame) -> bool:
+    """Whether what was said before is taken back; that comes first, and without values."""
+    return not said.is_empty() and int(said.get_column(SIGN)[0]) < 0
 
 
 def _combined(rows: pl.DataFrame, at: str, partners: _Partners) -> pl.DataFrame:

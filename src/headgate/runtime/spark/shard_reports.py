@@ -44,6 +44,7 @@ def summed(
             seconds[operator] = round(seconds.get(operator, 0.0) + spent, 6)
     total["seconds"] = seconds
     total["operators"] = _operators(reports)
+    total["constraints"] = _constraints(reports)
     total["cache_hits"] = before.get("cache_hits", 0) + sum(each["batch"]["cached"] for each in reports)
     total["cache_misses"] = before.get("cache_misses", 0) + sum(
         not each["batch"]["cached"] for each in reports
@@ -57,6 +58,30 @@ def summed(
             stages[name] = round(stages.get(name, 0.0) + spent, 6)
     total["stage_seconds"] = stages
     return total
+
+
+def _constraints(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What the monitors of all shards know: each finds a k for its own rows.
+
+    The k of all is the greatest, if every shard uses one to which a row has come.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for each in reports:
+        for name, known in each.get("constraints", {}).items():
+            found.setdefault(name, []).append(known)
+    return {name: _together(all_known) for name, all_known in found.items()}
+
+
+def _together(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    busy = [each for each in shards if each["arrived"]] or shards[:1]
+    used = [each["k"] for each in busy]
+    return {
+        **busy[0],
+        "k": None if None in used else max(used),
+        "detectable": max(each["detectable"] for each in busy),
+        "changed": max((each["changed"] for each in busy if each["changed"] is not None), default=None),
+        **{name: sum(each[name] for each in busy) for name in ("changes", "violations", "arrived")},
+    }
 
 
 def _operators(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:

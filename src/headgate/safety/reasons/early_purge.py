@@ -17,6 +17,10 @@ the other way round]; and that W has closed the values, by CLUSTERED BY [CA] or 
 Dropped rows do not disturb others: they are in no later result. What is said of keys is remembered for as long as the
 rows live that ask for it, and nothing rests on its being remembered longer. No input may end rows early: an ending
 looks for the rows that it met.
+
+A constraint WITHIN AUTO is used in the same way with the k that monitoring has found, and is not used while it has
+found none. It proves nothing: if rows stray further than they did, results are missing until that is seen. So a bound
+never rests on it, only a verdict's assumptions name it.
 """
 
 from __future__ import annotations
@@ -25,12 +29,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from headgate.model.adherence import Auto, WithinRows
+from headgate.model.adherence import WithinRows
 from headgate.model.scalar import Scalar, conjunction
 from headgate.plan.nodes import Filter, Join, Node, Project, StreamScan, Window
 from headgate.plan.patterns import Edges, Pattern
+from headgate.safety.assumption import Assumption, kept_as_observed
 from headgate.safety.lineage import Lineage, lineage, shown_name
-from headgate.safety.promise import Promise, PromiseKind, closing_promises, reference
+from headgate.safety.promise import Promise, PromiseKind, closing_promises, observed_promises, reference
 from headgate.safety.reasons.purge_analysis import AGED, Closing
 
 NOTHING = WithinRows(0)
@@ -124,6 +129,8 @@ class EarlyChain:
     closes_all: bool
     reason: str
     refuses: int | None = None
+    observed: tuple[Assumption, ...] = ()
+    """What it takes for granted of constraints that are only observed."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +143,13 @@ class JoinEarlyPurge:
 
     @property
     def promises(self) -> tuple[Promise, ...]:
-        """What it relies on."""
+        """What it relies on of what streams have promised; rows that break it are late."""
         found = [each.closing.promise for each in self.keys if isinstance(each, ClosedKeys)]
         found += [each.promise for each in self.bounds]
         for chain in self.chains:
             for step in (*chain.own, *chain.further):
                 found += [each.promise for each in step.closed if isinstance(each, KeyClosed)]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(each for each in found if not each.is_observed))
 
 
 def analyze_early_purge(join: Join, edges: Edges) -> JoinEarlyPurge | None:
@@ -211,7 +218,9 @@ class _Analysis:
             return
         names = {behind.columns[name]: name for name in reversed(list(pairs)) if name in behind.columns}
         slide = None if behind.window is None else behind.window.slide
-        for promise in closing_promises(behind.scan.stream):
+        # What is only observed comes last, and not where rows are seen at ticks: the monitor sees them before.
+        observed = observed_promises(behind.scan.stream) if slide is None else ()
+        for promise in (*closing_promises(behind.scan.stream), *observed):
             if promise.kind in kinds and names.keys() >= set(promise.columns):
                 columns = tuple(names[column] for column in promise.columns)
                 yield Closing(member, columns, promise.columns, promise, behind.scan, slide)
@@ -274,9 +283,9 @@ class _Analysis:
             return None
         if any(not step.only_when_there for step in (*own, *further)):
             self.refusing.add(member)
-        return EarlyChain(
-            member, tuple(own), tuple(further), closes_all, self._said(own, further, closes_all)
-        )
+        reason = self._said(own, further, closes_all)
+        observed = tuple(dict.fromkeys(each for step in (*own, *further) for each in self._observed(step)))
+        return EarlyChain(member, tuple(own), tuple(further), closes_all, reason, observed=observed)
 
     def _step(self, asking: int, member: int, known: Sequence[int]) -> EarlyStep | None:
         """How an input is closed for rows of `asking`, given the columns of those known; None if it is not."""
@@ -318,13 +327,18 @@ class _Analysis:
         own = self._pairs(key.member, [number])
         if behind is None or not all(own.get(name, "") in behind.columns for name in key.columns):
             return None
-        pairs = dict(zip((behind.columns[own[name]] for name in key.columns), key.sources, strict=True))
-        found = reference(behind.scan.stream, key.scan.stream, pairs)
-        if found is None:
+        theirs = tuple(behind.columns[own[name]] for name in key.columns)
+        pairs = dict(zip(theirs, key.sources, strict=True))
+        stream, parent = behind.scan.stream, key.scan.stream
+        found = reference(stream, parent, pairs)
+        if found is not None:
+            promise = Promise(parent.name, (), None, PromiseKind.REFERENCE, found.within)
+            return replace(key, columns=(AGED,), sources=(), promise=promise)
+        found = reference(stream, parent, pairs, observed=True)
+        if found is None or key.slide is not None:
             return None
-        assert not isinstance(found.within, Auto)
-        promise = Promise(key.scan.stream.name, (), None, PromiseKind.REFERENCE, found.within)
-        return replace(key, columns=(AGED,), sources=(), promise=promise)
+        promise = Promise(parent.name, (), None, PromiseKind.REFERENCE, found.within)
+        return replace(key, columns=(AGED,), promise=promise, referring=(behind.scan, theirs))
 
     def _refused(self, asking: int, key: Closing, closed: Sequence[Closed]) -> int | None:
         """The keys of an input's rows that are in no result; None if there are none, or for no known time.
@@ -425,6 +439,19 @@ class _Analysis:
                 case BelowClosed():
                     assert each.member is not None
                     yield f"{self._name(each.member)} {self.bounds[each.bound].promise} of {name}"
+
+    def _observed(self, step: EarlyStep) -> Iterator[Assumption]:
+        """What a step takes for granted of what is only observed."""
+        for each in step.closed:
+            closing = None
+            if isinstance(each, ValuesClosed):
+                keys = self.keys[each.keys]
+                assert isinstance(keys, ClosedKeys)
+                closing = keys.closing
+            elif isinstance(each, BelowClosed):
+                closing = self.bounds[each.bound]
+            if closing is not None and closing.promise.is_observed:
+                yield kept_as_observed(closing.constraint)
 
     def _name(self, member: int) -> str:
         return shown_name(self.join.members[member], member)

@@ -28,7 +28,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headgate.model.adherence import Auto, Bound, WithinRows, WithinTime
+from headgate.model.adherence import Adherence, Auto, WithinRows, WithinTime
 from headgate.plan.nodes import Join, StreamScan
 from headgate.plan.patterns import Edges, Pattern
 from headgate.safety.assumption import Assumption, closes_values, comes_in_time
@@ -62,6 +62,18 @@ class Closing:
     promise: Promise
     scan: StreamScan
     slide: int | None
+    referring: tuple[StreamScan, tuple[str, ...]] | None = None
+    """Where it is observed how late the rows of `sources` come that others refer to: these, and by which columns."""
+
+    @property
+    def constraint(self) -> str:
+        """The constraint as its stream declares it, where it is observed."""
+        if self.referring is None:
+            return f"{self.promise.stream} {self.promise}"
+        scan, columns = self.referring
+        own, theirs = ", ".join(columns), ", ".join(self.sources)
+        to = f"{self.promise.stream} ({theirs}) {self.promise.within}"
+        return f"{scan.stream.name} {self.promise.kind} ({own}) REFERENCES {to}"
 
     @property
     def below(self) -> bool:
@@ -455,6 +467,6 @@ def _remembered(promise: Promise) -> str:
             return f"its last {_rows(within)} values are remembered, and the greatest before them"
 
 
-def _rows(within: Bound | None) -> int:
+def _rows(within: Adherence | None) -> int:
     assert isinstance(within, WithinRows)
     return within.rows
