@@ -1,4 +1,4 @@
-"""Constraints WITHIN AUTO whose k rises: what is missing while that is not seen yet, and that nothing is otherwise."""
+"""Constraints WITHIN AUTO whose k rises: what is missing until that is seen, and that nothing is otherwise."""
 
 from __future__ import annotations
 
