@@ -113,6 +113,8 @@ QUERIES = (
     f"SELECT a.x, t.name FROM {A}, b [ROWS 5], t WHERE a.y = b.y AND a.x = t.x",
     f"SELECT x FROM {A} WHERE NOT EXISTS (SELECT 1 FROM {B} WHERE b.y = a.y)",
     f"SELECT x FROM {A} EXCEPT SELECT z FROM {B}",
+    "SELECT WSTREAM(COUNT(*))[RANGE 3 SECONDS] FROM a [RANGE 4 SECONDS INTERNAL] GROUP BY x",
+    f"SELECT WSTREAM(a.x)[RANGE 3 SECONDS] {JOIN.replace(']', ' INTERNAL]')}",
 )
 
 

@@ -252,13 +252,16 @@ class _Analysis:
                 yield from self._emitted(node, first or [])
 
     def _emitted(self, node: Emit, below: list[Attribute]) -> Iterator[Attribute]:
-        """Births and deaths of equal rows at one instant cancel, so equal rows must meet, unless none ever dies."""
+        """Births and deaths of equal rows at one instant cancel, so equal rows must meet, unless none ever dies.
+
+        Rows leave an output window even where those that enter it, such as groups of an INTERNAL window, never die.
+        """
         if node.kind == "RSTREAM" and node.slide is None:
             return
         if node.window is not None and node.window.kind == "ROWS":
             yield from _on(below, node.window.partition)
             return
-        dies = self.edges[node.input].pattern != Pattern.MON
+        dies = any(self.edges[each].pattern != Pattern.MON for each in (node.input, node))
         yield from _on(below, node.input.names) if dies else below
 
 
