@@ -292,9 +292,7 @@ def step_rows(scale: float) -> int:
     return max(1, min(STEP_ROWS, round(ROWS * scale) // STEPS))
 
 
-def in_turns(
-    queries: Iterable[Query], tables: Mapping[str, pa.Table], rows: int
-) -> tuple[WatchedRun, ...]:
+def in_turns(queries: Iterable[Query], tables: Mapping[str, pa.Table], rows: int) -> tuple[WatchedRun, ...]:
     """Runs queries side by side in steps of so many rows, and looks at what their operators keep."""
     compiled = [compile_query(each.planned) for each in queries]
     return watch_in_turns(compiled, tables, rows, kept_by_operators)

@@ -41,9 +41,7 @@ Look = Callable[[QueryState], Mapping[str, int]]
 """What is said of a state."""
 
 
-def watch(
-    compiled: CompiledQuery, tables: Mapping[str, pa.Table], step_rows: int, look: Look
-) -> WatchedRun:
+def watch(compiled: CompiledQuery, tables: Mapping[str, pa.Table], step_rows: int, look: Look) -> WatchedRun:
     """Runs a query until the last row in steps of so many rows of all streams; `look` says what it keeps."""
     return _watch(compiled, tables, step_rows, look, lambda: None)
 
