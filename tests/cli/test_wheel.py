@@ -24,8 +24,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    # The wheel carries the glossary of the documents.
+    # The wheel carries the glossary of the documents, and an example that `reproduce` runs.
     shutil.copytree(ROOT / "docs", source / "docs")
+    shutil.copytree(ROOT / "examples", source / "examples")
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", found, source], check=True)

@@ -43,6 +43,8 @@ STREAMS = {
     ),
     # Figure 17(b): a ring.
     "ring": ({"s1": "ab", "s2": "bc", "s3": "ca"}, "s1.b = s2.b AND s2.c = s3.c AND s3.a = s1.a"),
+    # Section 1.1: packets on three links, one after the other.
+    "links": ({"c": "p", "b": "p", "o": "p"}, "c.p = b.p AND b.p = o.p"),
 }
 
 
@@ -237,3 +239,22 @@ def test_an_order_of_the_child_refuses_what_it_has_passed() -> None:
     assert playing.kept("s1") == set()
     playing.give("s1", (6, 8))
     assert playing.kept("s1") == {(6, 8)}
+
+
+def test_packets_that_no_other_link_has_leave_nothing_behind() -> None:
+    """Section 1.1: O learns through B what C never had, so the keys of C's packets need not be kept."""
+    playing = Playing(
+        "links",
+        c="KEY (p) FOREIGN KEY (p) REFERENCES b (p) WITHIN 1 ROWS",
+        b="KEY (p) FOREIGN KEY (p) REFERENCES c (p) WITHIN 0 ROWS "
+        "FOREIGN KEY (p) REFERENCES o (p) WITHIN 1 ROWS",
+        o="KEY (p) FOREIGN KEY (p) REFERENCES b (p) WITHIN 0 ROWS",
+    )
+    playing.give("c", (1,), (2,))
+    playing.give("b", (1,), (8,))
+    assert (playing.kept("c"), playing.kept("b")) == ({(1,)}, {(1,)})
+    assert playing.give("o", (1,)) == [(1, 1, 1)]
+    playing.give("o", (9,))
+    playing.give("b", (10,), (11,))
+    assert [playing.kept(link) for link in "cbo"] == [set(), set(), set()]
+    assert playing.refused == set()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headgate.lab.bench.kernels import KernelBench
     from headgate.lab.bench.streams import StreamBench
     from headgate.lab.reproduce.claims import Claim
+    from headgate.lab.reproduce.kmon_experiment import KMonReproduction
 
 BENCH_EPILOG = help_epilog(
     "headgate bench kernels --format json > kernels.json",
@@ -42,6 +43,7 @@ _WIDE = 120
 REPRODUCE_EPILOG = help_epilog(
     "headgate reproduce windows --picture windows.png",
     "headgate reproduce punctuation --quick",
+    "headgate reproduce kmon --scale 1 --picture kmon.png",
     codes={0: "done", 1: "the runs disagree"},
 )
 
@@ -63,6 +65,7 @@ class Experiment(StrEnum):
     windows = "windows"
     joins = "joins"
     punctuation = "punctuation"
+    kmon = "kmon"
 
 
 class Format(StrEnum):
@@ -141,13 +144,26 @@ def reproduce(
         typer.Option("--zeek", metavar="DIR", help="windows: traffic from Zeek's logs instead of generated."),
     ] = None,
     quick: QuickOption = False,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            "--scale", metavar="PART", help="kmon: windows and rows of the document's; 0.2, 1 is all."
+        ),
+    ] = None,
 ) -> None:
     """Run a document's experiment and say which of its claims hold here."""
     from headgate.lab.plots import require_drawing
-    from headgate.lab.reproduce import joins, punctuation, windows
+    from headgate.lab.reproduce import joins, kmon_experiment, punctuation, windows
     from headgate.lab.reproduce.traffic import Traffic
 
     require_drawing(picture)
+    if scale is not None and name is not Experiment.kmon:
+        raise InputError(f"--scale is for kmon, not for {name}", remedy="headgate reproduce kmon --scale 1")
+    if scale is not None and not kmon_experiment.QUICK_SCALE <= scale <= 1:
+        raise InputError(
+            f"--scale {scale:g}: a run is from {kmon_experiment.QUICK_SCALE:g} of the document's to all of it, 1",
+            remedy=f"headgate reproduce kmon --scale {kmon_experiment.SCALE:g}",
+        )
     found: Any
     if name is Experiment.windows:
         traffic = None if zeek is None else Traffic.zeek(zeek)
@@ -161,17 +177,25 @@ def reproduce(
         seconds = 120 if quick else 180
         found = _working("join orders and algorithms", lambda say: joins.reproduce(seconds, on_progress=say))
         draw = joins.draw
-    else:
-        scale = 1 if quick else 5
-        found = _working("purge", lambda say: punctuation.reproduce(scale, on_progress=say))
+    elif name is Experiment.punctuation:
+        times = 1 if quick else 5
+        found = _working("purge", lambda say: punctuation.reproduce(times, on_progress=say))
         draw = punctuation.draw
+    else:
+        part = scale or (kmon_experiment.QUICK_SCALE if quick else kmon_experiment.SCALE)
+        found = _working("constraints", lambda say: kmon_experiment.reproduce(part, on_progress=say))
+        draw = kmon_experiment.draw
     if picture is not None:
         draw(found, picture)
     if format is Format.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
     console = open_console()
-    console.print(_series(found.as_dict()))
+    if name is Experiment.kmon:
+        for table in _constraints(found):
+            console.print(table)
+    else:
+        console.print(_series(found.as_dict()))
     console.print(_claims(found.claims))
 
 
@@ -333,6 +357,23 @@ def _series(found: dict[str, Any]) -> Table:
                 each["query"], each["strategy"], f"{length:,.0f}", f"{1e3 * seconds:.2f}", f"{state:,}"
             )
     return table
+
+
+def _constraints(found: KMonReproduction) -> tuple[Table, Table]:
+    """What is kept in the second half of each run and what rows cost there; the queries of Linear Road."""
+    title = f"windows and rows {found.scale:g} of the document's, {found.batch_rows:,} rows a step"
+    lines = Table(title=title, title_justify="left", show_edge=False)
+    for heading in ("figure", "way", "k", "state rows", "of SWJ", "ms per 1,000 rows", "of SWJ's"):
+        lines.add_column(heading, justify="left" if heading in ("figure", "way") else "right")
+    for row in found.rows:
+        lines.add_row(*row)
+    road = Table(title="Linear Road, without and with constraints", title_justify="left", show_edge=False)
+    for heading in ("query", "state rows", "with", "ms per 1,000 rows", "with"):
+        road.add_column(heading, justify="left" if heading == "query" else "right")
+    for each in found.road:
+        rows = (f"{kept:,.0f}" for kept in each.rows)
+        road.add_row(each.query, *rows, *(f"{1e3 * seconds:.1f}" for seconds in each.seconds))
+    return lines, road
 
 
 def _claims(claims: tuple[Claim, ...]) -> Table:

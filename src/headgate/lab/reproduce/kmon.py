@@ -7,10 +7,11 @@ Which kernel runs it is the optimizer's choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
+from statistics import fmean
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -18,10 +19,9 @@ import pyarrow as pa
 from headgate.lab.generators.backbone import Backbone
 from headgate.lab.generators.kmon import EDGES, FILTERS, RISES_AND_DROPS, Arrival, Graph, K, KMon, Varying
 from headgate.lab.reproduce.claims import require_same
-from headgate.lab.reproduce.watched_run import watch
+from headgate.lab.reproduce.watched_run import WatchedRun, kept_by_operators, watch_in_turns
 from headgate.model.time import MICROSECOND, MINUTE, SECOND, format_duration
 from headgate.physical.compile import compile_query
-from headgate.runtime.query import QueryState
 from headgate.session import Query, Session
 
 WINDOW = 50_000
@@ -30,7 +30,10 @@ ROWS = 600_000
 """Of all streams."""
 STEP_ROWS = 4_000
 """Rows of all streams in a step: as many as in the blocks of which the document counts false negatives."""
-KS = (0, 5_000, 10_000, 20_000)
+STEPS = 30
+"""A run has so many steps at least; if it is short, they are smaller."""
+KS = (0, 1_000, 5_000, 10_000, 20_000)
+"""Those of the document's Table 1; its figures leave out 1,000."""
 SWJ = "SWJ"
 
 Clauses: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -163,15 +166,24 @@ class StateLine:
     """None where it changes in the course of the run."""
     rows: tuple[int, ...]
     state_rows: tuple[int, ...]
+    state_bytes: tuple[int, ...]
     results: tuple[int, ...]
     """How many there have been so far."""
     seconds: float
     """Of the processor, per 1,000 rows of the second half."""
 
+    @property
+    def settled(self) -> tuple[int, ...]:
+        """What is kept in the second half of the run."""
+        return self.state_rows[len(self.state_rows) // 2 :]
+
+    @property
+    def settled_bytes(self) -> tuple[int, ...]:
+        return self.state_bytes[len(self.state_bytes) // 2 :]
+
     def share_of(self, other: StateLine) -> float:
         """What is kept on average over what another way keeps, in the second half of the run."""
-        mine, theirs = (each.state_rows[len(each.state_rows) // 2 :] for each in (self, other))
-        return (sum(mine) / len(mine)) / max(1.0, sum(theirs) / len(theirs))
+        return fmean(self.settled) / max(1.0, fmean(other.settled))
 
     def false_negatives(self, exact: StateLine) -> tuple[float, ...]:
         """By step, the part of another way's results that is missing here."""
@@ -188,6 +200,7 @@ class StateLine:
             "k": self.k,
             "rows": list(self.rows),
             "state_rows": list(self.state_rows),
+            "state_bytes": list(self.state_bytes),
             "results": list(self.results),
             "seconds_per_1000_rows": self.seconds,
         }
@@ -208,12 +221,13 @@ def measure_figure(
     for k in figure.ks:
         data = streams_of(figure, k, scale)
         tables = {name: stream.table() for name, stream in data.streams.items()}
-        mine = []
-        for way, clauses in {SWJ: {}, **figure.ways(within, k)}.items():
-            on_progress(f"Figure {figure.name}, {way}, {within(k)}")
-            keys = {} if way == SWJ else KEYS[figure.graph]
-            query = asked(figure, data, dict(_together(keys, clauses)), round(WINDOW * scale))
-            mine.append(_line(figure, way, k, scale, query, tables))
+        queries = {SWJ: asked(figure, data, {}, round(WINDOW * scale))}
+        for way, clauses in figure.ways(within, k).items():
+            declared = dict(_together(KEYS[figure.graph], clauses))
+            queries[way] = asked(figure, data, declared, round(WINDOW * scale))
+        on_progress(f"Figure {figure.name}, {within(k)}, {', '.join(queries)}")
+        runs = in_turns(queries.values(), tables, step_rows(scale))
+        mine = [_line(figure, way, k, scale, run) for way, run in zip(queries, runs, strict=True)]
         if not isinstance(k, Varying):
             require_same([each.results[-1] for each in mine], f"Figure {figure.name}, k = {k}")
         lines += mine
@@ -273,17 +287,24 @@ def _scaled(k: K, scale: float) -> K:
     return round(k * scale)
 
 
-def _line(
-    figure: Figure, way: str, k: K, scale: float, query: Query, tables: Mapping[str, pa.Table]
-) -> StateLine:
-    run = watch(compile_query(query.planned), tables, max(1, round(STEP_ROWS * scale)), _kept_by_operators)
-    number = None if isinstance(k, Varying) else round(k * scale)
-    return StateLine(figure.name, way, number, run.rows, run.sizes["state"], run.results, run.seconds)
+def step_rows(scale: float) -> int:
+    """Rows of all streams in a step of a run that is so many times as long as the document's."""
+    return max(1, min(STEP_ROWS, round(ROWS * scale) // STEPS))
 
 
-def _kept_by_operators(state: QueryState) -> Mapping[str, int]:
-    """All rows but those of the answer, which ISTREAM remembers until they leave it."""
-    return {"state": sum(each.rows for each in state.states.values())}
+def in_turns(queries: Iterable[Query], tables: Mapping[str, pa.Table], rows: int) -> tuple[WatchedRun, ...]:
+    """Runs queries side by side in steps of so many rows, and looks at what their operators keep."""
+    compiled = [compile_query(each.planned) for each in queries]
+    return watch_in_turns(compiled, tables, rows, kept_by_operators)
+
+
+def _line(figure: Figure, way: str, k: K, scale: float, run: WatchedRun) -> StateLine:
+    return line_of(figure.name, way, None if isinstance(k, Varying) else round(k * scale), run)
+
+
+def line_of(name: str, way: str, k: int | None, run: WatchedRun) -> StateLine:
+    """What was seen of a run as a line of a figure."""
+    return StateLine(name, way, k, run.rows, run.sizes["rows"], run.sizes["bytes"], run.results, run.seconds)
 
 
 def measure_example(
@@ -308,9 +329,9 @@ def measure_example(
         ),
         "O": ("KEY (pid)", "FOREIGN KEY (pid) REFERENCES B (pid) WITHIN 0 ROWS"),
     }
-    lines = []
-    for way, declared in ((SWJ, {}), ("RIDS", clauses)):
-        on_progress(f"section 1.1, {way}")
+    on_progress("section 1.1")
+    queries = []
+    for declared in ({}, clauses):
         session = Session()
         session.sql(
             "\n".join(
@@ -325,10 +346,10 @@ def measure_example(
             f"SELECT ISTREAM(SUM(C.size) AS total) FROM {inputs} WHERE C.pid = B.pid AND B.pid = O.pid"
         )
         assert query is not None
-        run = watch(compile_query(query.planned), tables, STEP_ROWS, _kept_by_operators)
-        lines.append(StateLine("1.1", way, None, run.rows, run.sizes["state"], run.results, run.seconds))
-    require_same([each.results[-1] for each in lines], "section 1.1")
-    return lines[0], lines[1]
+        queries.append(query)
+    by_windows, constrained = in_turns(queries, tables, STEP_ROWS)
+    require_same([by_windows.results[-1], constrained.results[-1]], "section 1.1")
+    return line_of("1.1", SWJ, None, by_windows), line_of("1.1", "RIDS", None, constrained)
 
 
 def _most_within(delay: int, rate: float) -> int:

@@ -295,7 +295,8 @@ class _Analysis:
         closed: list[Closed] = list(self._bounded(member, pairs, known))
         key = next(self._promised(member, pairs, PromiseKind.KEY), None)
         if key is not None:
-            refused = self._refused(asking, key, closed)
+            learnt = list(known) == [asking] and self._learnt_from_another(asking, key)
+            refused = None if learnt else self._refused(asking, key, closed)
             closed.append(KeyClosed(tuple(pairs[name] for name in key.columns), key.promise, refused))
         told = None if closed else self._told(member, pairs, self._length(asking))
         if told is not None:
@@ -339,6 +340,28 @@ class _Analysis:
             return None
         promise = Promise(parent.name, (), None, PromiseKind.REFERENCE, found.within)
         return replace(key, columns=(AGED,), promise=promise, referring=(behind.scan, theirs))
+
+    def _learnt_from_another(self, asking: int, key: Closing) -> bool:
+        """Whether rows go without a word of a refused key, because rows of a third input go that stand between.
+
+        O refers to B and B to C, all by one column: where C has no row, B's goes, and then O's.
+        """
+        groups = [group for name in key.columns for group in self.join.equalities if name in group]
+        for between in range(len(self.join.members)):
+            if between in (asking, key.member) or not self.leaves[between]:
+                continue
+            to_it, from_it = {}, {}
+            for name, group in zip(key.columns, groups, strict=True):
+                owned = {self.owner[each]: each for each in group}
+                if between in owned and asking in owned:
+                    to_it[owned[between]], from_it[name] = owned[asking], owned[between]
+            if (
+                len(from_it) == len(key.columns)
+                and any(self._bounded(between, to_it, [asking]))
+                and any(self._bounded(key.member, from_it, [between]))
+            ):
+                return True
+        return False
 
     def _refused(self, asking: int, key: Closing, closed: Sequence[Closed]) -> int | None:
         """The keys of an input's rows that are in no result; None if there are none, or for no known time.
