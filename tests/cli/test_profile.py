@@ -37,6 +37,7 @@ def test_json_has_the_measures_the_verdicts_and_the_clauses(shop: Path) -> None:
                     "columns": ["van"],
                     "references": None,
                     "k": 3,
+                    "unit": "rows",
                     "clause": "CLUSTERED BY (van) WITHIN 3 ROWS",
                 },
                 {
@@ -44,6 +45,7 @@ def test_json_has_the_measures_the_verdicts_and_the_clauses(shop: Path) -> None:
                     "columns": ["van"],
                     "references": None,
                     "k": 3,
+                    "unit": "rows",
                     "clause": "ORDERED BY (van) WITHIN 3 ROWS",
                 },
             ],

@@ -16,6 +16,7 @@ from headgate.profile.keys import find_keys
 from headgate.profile.order import scrambling_distances
 from headgate.profile.punctuations import find_closings, find_flags
 from headgate.profile.references import join_distances
+from headgate.profile.within import Within
 from headgate.runtime.promise_checker import PromiseChecker
 from headgate.safety.promise import Promise, PromiseKind
 
@@ -46,7 +47,7 @@ def test_equal_values_are_in_order() -> None:
 @given(VALUES)
 def test_k_of_an_order_is_the_smallest_that_no_row_breaks(values: list[int | None]) -> None:
     rows = pl.DataFrame({"a": values}, schema={"a": pl.Int64})
-    k = Spread.of(scrambling_distances(rows["a"])).most.rows
+    k = Spread.of(scrambling_distances(rows["a"])).most.k
     assert broken(PromiseKind.ORDER, rows, k) == 0
     assert k == 0 or broken(PromiseKind.ORDER, rows, k - 1) > 0
 
@@ -73,7 +74,7 @@ def test_what_comes_again_and_again_is_never_closed() -> None:
 @given(VALUES, st.lists(st.integers(0, 2), min_size=40, max_size=40))
 def test_k_of_a_cluster_is_the_smallest_that_no_row_breaks(values: list[int | None], more: list[int]) -> None:
     rows = pl.DataFrame({"a": values, "b": more[: len(values)]}, schema={"a": pl.Int64, "b": pl.Int64})
-    k = Spread.of(clustering_distances(rows, ["a", "b"])).most.rows
+    k = Spread.of(clustering_distances(rows, ["a", "b"])).most.k
     assert broken(PromiseKind.CLUSTER, rows, k) == 0
     assert k == 0 or broken(PromiseKind.CLUSTER, rows, k - 1) > 0
 
@@ -86,6 +87,7 @@ def test_a_partner_that_is_there_is_no_row_away() -> None:
     orders = pl.DataFrame({BORN: [2, 4, 5, 6], "id": [1, 2, 3, 4]})
     found = join_distances(shipments, ["order"], orders, ["id"])
     assert found.distances.tolist() == [1, 0, 1, 0]
+    assert found.delays.tolist() == [1, 0, 1, 0]
     assert found.share == 1.0
 
 
@@ -172,3 +174,21 @@ def test_a_flag_on_the_only_row_of_each_value_says_nothing() -> None:
 )
 def test_a_flag_is_a_condition(flag: Flag, clause: str) -> None:
     assert render(flag.tree) == clause
+
+
+# -- k in time ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "margin", "clause"),
+    [
+        (0, 1.0, "WITHIN 0 SECONDS"),
+        (88_119, 1.0, "WITHIN 89 MILLISECONDS"),
+        (12 * 3_600_000_000, 1.0, "WITHIN 12 HOURS"),
+        (68_069_103, 1.5, "WITHIN 103 SECONDS"),
+    ],
+)
+def test_a_k_in_time_is_rounded_up_to_what_people_write(
+    microseconds: int, margin: float, clause: str
+) -> None:
+    assert render(Within(microseconds, in_time=True).widened(margin).tree) == clause

@@ -75,10 +75,15 @@ def format_duration(microseconds: int) -> str:
 
 def roughly(microseconds: int) -> str:
     """A duration rounded up to what people read: `1 HOUR` for a microsecond less, whole seconds from ten on."""
+    return format_duration(rounded_up(microseconds))
+
+
+def rounded_up(microseconds: int) -> int:
+    """The duration that `roughly` writes."""
     for grain in (SECOND, MILLISECOND):
         if microseconds >= 10 * grain:
-            return format_duration(-(-microseconds // grain) * grain)
-    return format_duration(microseconds)
+            return -(-microseconds // grain) * grain
+    return microseconds
 
 
 def in_whole_units(microseconds: int) -> str:

@@ -64,13 +64,13 @@ class Spread:
     most: Within
 
     @staticmethod
-    def of(distances: npt.NDArray[np.int64]) -> Spread:
-        """From the k that each row needs, 0 or more."""
+    def of(distances: npt.NDArray[np.int64], *, in_time: bool = False) -> Spread:
+        """From the k that each row needs, 0 or more, in rows or in microseconds."""
         if not len(distances):
-            return Spread((), Within(0))
+            return Spread((), Within(0, in_time))
         found = np.quantile(distances, SHARES, method="inverted_cdf")
-        shares = tuple((share, Within(int(k))) for share, k in zip(SHARES, found, strict=True))
-        return Spread(shares, Within(int(distances.max())))
+        shares = tuple((share, Within(int(k), in_time)) for share, k in zip(SHARES, found, strict=True))
+        return Spread(shares, Within(int(distances.max()), in_time))
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,14 @@ class Constraint:
         return f"CREATE STREAM {self.stream} … {self.clause}"
 
     @property
-    def slot(self) -> tuple[str, frozenset[str], bool]:
+    def slot(self) -> tuple[str, frozenset[str], str | None]:
         """Constraints with one slot stand for each other: a stream's values are closed by one of them."""
-        return self.stream, frozenset(self.columns), self.kind is Kind.RIDS
+        return self.stream, frozenset(self.columns), None if self.references is None else str(self.references)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether its k is a time."""
+        return self.k is not None and self.k.in_time
 
     @property
     def evidence(self) -> str:
@@ -155,38 +160,35 @@ class Constraint:
                     f"{rows}: no value of {names} came again once it was closed; {self.share:.1%} were closed"
                 )
             case Kind.OAP | Kind.OAC:
-                if not self._k_rows:
+                if not self._strays:
                     return f"{rows}, all in order of {names}"
                 return (
                     f"{rows} in order of {names}, but for those that came up to {self.k} behind a greater one"
                     f"{self._spread_said}"
                 )
             case Kind.CA:
-                if not self._k_rows:
+                if not self._strays:
                     return f"{rows}: those of one {names} came one after the other"
                 return f"{rows}: at most {self.k} of others between two of one {names}{self._spread_said}"
             case Kind.RIDS:
                 assert self.references is not None
                 other = self.references.stream
-                came = (
-                    f"at most {self.k} of {other} later"
-                    if self._k_rows
-                    else "before them or at their instant"
-                )
+                later = f"{self.k} later" if self.in_time else f"{self.k} of {other} later"
+                came = f"at most {later}" if self._strays else "before them or at their instant"
                 return f"{rows}: {self.share:.1%} have their row of {other}, which came {came}{self._spread_said}"
             case _:
                 assert_never(self.kind)
 
     @property
-    def _k_rows(self) -> int:
-        return 0 if self.k is None else self.k.rows
+    def _strays(self) -> bool:
+        return self.k is not None and self.k.k > 0
 
     @property
     def _spread_said(self) -> str:
-        if self.spread is None or not self._k_rows:
+        if self.spread is None or not self._strays:
             return ""
         share, k = self.spread.shares[-1]
-        return f" (for {share:.0%} of them, {k.rows:,})"
+        return f" (for {share:.0%} of them, {k if k.in_time else f'{k.k:,}'})"
 
     def as_dict(self) -> dict[str, Any]:
         other = self.references
@@ -194,7 +196,8 @@ class Constraint:
             "kind": str(self.kind),
             "columns": list(self.columns),
             "references": None if other is None else {"stream": other.stream, "columns": list(other.columns)},
-            "k": None if self.k is None else self.k.rows,
+            "k": None if self.k is None else self.k.k,
+            "unit": None if self.k is None else "microseconds" if self.k.in_time else "rows",
             "clause": self.clause,
         }
 

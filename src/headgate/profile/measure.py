@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.model.adherence import AUTO
+from headgate.model.batch import BORN
 from headgate.plan.catalog import StreamDef
 from headgate.profile.clusters import closed_share, clustering_distances
 from headgate.profile.constraint import Constraint, Flag, Kind, Reference, Spread
@@ -21,10 +22,7 @@ from headgate.profile.sample import Sample
 from headgate.profile.uses import Link, Uses, can_be_promised, has_order
 
 LARGEST = 0.5
-"""A k that is a larger share of the rows which it counts is of no use."""
-
-LEAST_PARTNERS = 0.5
-"""Where fewer rows have a partner, they do not refer to it."""
+"""A k that is a larger share of the rows which it counts, or of the time that they take, is of no use."""
 
 LEAST_CLOSED = 0.5
 """Where a cluster closes fewer values, they all come again and again."""
@@ -41,6 +39,8 @@ class Measured:
     keys: tuple[tuple[str, ...], ...]
     constraints: tuple[Constraint, ...]
     """The keys that queries have a use for among them."""
+    timed: tuple[Constraint, ...] = ()
+    """References with a k in time."""
 
 
 def find_stream_keys(sample: Sample, sets: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
@@ -58,7 +58,13 @@ def measure(samples: Mapping[str, Sample], uses: Uses, margin: float = 1.0) -> d
         constraints = [*_of_stream(sample, keys[name], uses, margin)] if sample.height >= ENOUGH else []
         for link in (each for each in uses.links if each.stream == name):
             constraints += _reference(samples, keys, link, margin)
-        found[name] = Measured(sample, keys[name], tuple(dict.fromkeys(constraints)))
+        each_once = tuple(dict.fromkeys(constraints))
+        found[name] = Measured(
+            sample,
+            keys[name],
+            tuple(each for each in each_once if not each.in_time),
+            tuple(each for each in each_once if each.in_time),
+        )
     return found
 
 
@@ -89,7 +95,7 @@ def _cluster(sample: Sample, columns: tuple[str, ...], margin: float) -> Iterato
     spread = Spread.of(clustering_distances(rows, columns))
     nulls = _nulls(sample, columns)
     found = Constraint(Kind.CA, sample.stream.name, columns, rows.height, spread, margin=margin, nulls=nulls)
-    if _is_useful(found, rows.height) and closed_share(rows, columns, _rows(found)) >= LEAST_CLOSED:
+    if _is_useful(found, sample) and closed_share(rows, columns, _allowed(found)) >= LEAST_CLOSED:
         yield found
 
 
@@ -101,7 +107,7 @@ def _order(sample: Sample, columns: tuple[str, ...], kind: Kind, margin: float) 
     spread = Spread.of(scrambling_distances(rows[name]))
     nulls = _nulls(sample, columns)
     found = Constraint(kind, sample.stream.name, columns, rows.height, spread, margin=margin, nulls=nulls)
-    if _is_useful(found, rows.height):
+    if _is_useful(found, sample):
         yield found
 
 
@@ -109,9 +115,9 @@ def _nulls(sample: Sample, columns: tuple[str, ...]) -> int:
     return sample.height - sample.rows.select(columns).drop_nulls().height
 
 
-def _rows(found: Constraint) -> int:
+def _allowed(found: Constraint) -> int:
     assert found.within is not None
-    return found.within.rows
+    return found.within.k
 
 
 def _punctuations(sample: Sample, columns: tuple[str, ...], flags: Sequence[Flag]) -> Iterator[Constraint]:
@@ -137,7 +143,10 @@ def _reference(
     link: Link,
     margin: float,
 ) -> Iterator[Constraint]:
-    """The FOREIGN KEY that a link may be: only to what is, or is found to be, a key."""
+    """The FOREIGN KEY that a link may be: only to what is, or is found to be, a key.
+
+    Rows that have no partner break none, however many they are; the others must be enough to tell k by.
+    """
     sample, other = samples.get(link.stream), samples.get(link.other)
     if sample is None or other is None or link.stream == link.other:
         return
@@ -145,24 +154,28 @@ def _reference(
     if not unique or sample.height < ENOUGH or _declares_reference(sample.stream, link):
         return
     joined = join_distances(sample.rows, link.columns, other.rows, link.keys)
-    if joined.share < LEAST_PARTNERS:
+    if len(joined.distances) < ENOUGH:
         return
-    found = Constraint(
-        Kind.RIDS,
-        link.stream,
-        link.columns,
-        joined.asking,
-        Spread.of(joined.distances),
-        Reference(link.other, link.keys),
-        share=joined.share,
-        margin=margin,
-    )
-    if _is_useful(found, other.height):
-        yield found
+    for spread in (Spread.of(joined.distances), Spread.of(joined.delays, in_time=True)):
+        found = Constraint(
+            Kind.RIDS,
+            link.stream,
+            link.columns,
+            joined.asking,
+            spread,
+            Reference(link.other, link.keys),
+            share=joined.share,
+            margin=margin,
+        )
+        if _is_useful(found, other):
+            yield found
 
 
-def _is_useful(found: Constraint, counted: int) -> bool:
-    return _rows(found) <= LARGEST * counted
+def _is_useful(found: Constraint, counted: Sample) -> bool:
+    """Whether k is small beside the rows of the sample that it counts, or the time that they take."""
+    born = counted.rows[BORN]
+    most = int(born[-1]) - int(born[0]) if found.in_time else counted.height
+    return _allowed(found) <= LARGEST * most
 
 
 def _has_key(stream: StreamDef, keys: Sequence[tuple[str, ...]], columns: tuple[str, ...]) -> bool:

@@ -56,10 +56,10 @@ def spread_picture(constraints: Sequence[Constraint]) -> str:
     """For each constraint with a k, the k that is enough for some shares of the rows; each on its own scale."""
     groups = []
     for each in constraints:
-        if each.spread is None or not each.spread.most.rows:
+        if each.spread is None or not each.spread.most.k:
             continue
-        bars = [_Bar(f"{share:.0%}", k.rows, str(k), _PLAIN) for share, k in each.spread.shares]
-        bars.append(_Bar("all", each.spread.most.rows, str(each.spread.most), _PLAIN))
+        bars = [_Bar(f"{share:.0%}", k.k, str(k), _PLAIN) for share, k in each.spread.shares]
+        bars.append(_Bar("all", each.spread.most.k, str(each.spread.most), _PLAIN))
         groups.append(_Group(each.shown, tuple(bars)))
     return _drawn(groups, "k by share of the rows", together=False) if groups else ""
 

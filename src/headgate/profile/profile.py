@@ -107,13 +107,15 @@ def profile(
         for query in queries
         if all(samples[name].height for name in streams_of(query))
     }
-    savings = []
+    savings: list[Saving] = []
     for name, each in trials.items():
+        # A reference has one k: which of its two units, the first query that uses it has said.
+        said = {(known.kind, known.slot): known for saving in savings for known in saving.constraints}
         offered = [
             found
             for stream in streams_of(session.query(name))
-            for found in measured[stream].constraints
-            if stream.casefold() in session.trees
+            for found in (*measured[stream].constraints, *measured[stream].timed)
+            if stream.casefold() in session.trees and said.get((found.kind, found.slot), found) == found
         ]
         counted = 0
 

@@ -7,7 +7,8 @@ distance    1       0       2   1         rows of orders, up to and with the par
 ```
 
 So the greatest is the smallest k with which FOREIGN KEY WITHIN k ROWS holds (k-Mon document, section 4). What comes
-at the same instant was there: which of the two came first is not known.
+at the same instant was there: which of the two came first is not known. A k in time is how much later the partner
+came.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ import polars as pl
 
 from headgate.model.batch import BORN
 
-_PARTNER = "_partner"
+_PARTNER, _CAME = "_partner", "_came"
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """The distances of the rows that have a partner, and how many rows ask for one."""
+    """The distances of the rows that have a partner, in rows and in microseconds, and how many rows ask for one."""
 
     distances: npt.NDArray[np.int64]
+    delays: npt.NDArray[np.int64]
     asking: int
 
     @property
@@ -43,7 +45,7 @@ def join_distances(
     """The distance of each row to the first of the others with these keys; both in order, with `_born`."""
     first = (
         others.select(keys)
-        .with_columns(pl.int_range(others.height, dtype=pl.Int64).alias(_PARTNER))
+        .with_columns(pl.int_range(others.height, dtype=pl.Int64).alias(_PARTNER), others[BORN].alias(_CAME))
         .drop_nulls(list(keys))
         .unique(subset=list(keys), keep="first")
     )
@@ -51,4 +53,5 @@ def join_distances(
     found = asking.join(first, left_on=list(columns), right_on=list(keys), how="inner", maintain_order="left")
     there = np.searchsorted(others[BORN].to_numpy(), found[BORN].to_numpy(), side="right")
     distances = found[_PARTNER].to_numpy() + 1 - there
-    return Joined(np.maximum(distances, 0), asking.height)
+    delays = (found[_CAME] - found[BORN]).to_numpy()
+    return Joined(np.maximum(distances, 0), np.maximum(delays, 0), asking.height)

@@ -35,7 +35,7 @@ def as_dict(found: Profile) -> dict[str, Any]:
                 "name": each.sample.stream.name,
                 "rows": each.sample.height,
                 "keys": [list(key) for key in each.keys],
-                "constraints": [c.as_dict() for c in each.constraints if c.kind != "key"],
+                "constraints": [c.as_dict() for c in (*each.constraints, *each.timed) if c.kind != "key"],
             }
             for each in found.streams
         ],

@@ -23,8 +23,8 @@ MOST_RUNS = 60
 LONGEST = 300.0
 """So many sets are run for a query, or for so many seconds; what has been found by then is told."""
 
-MOST_OFFERED = 16
-"""Of more constraints, those with the smallest k are tried."""
+MOST_OFFERED = 24
+"""Of more constraints, those with the smallest k are tried, those in rows first."""
 
 NONE: Constraints = frozenset()
 
@@ -64,7 +64,11 @@ def find_saving(trials: Trials, offered: Sequence[Constraint], tried: Callable[[
 def _smallest(offered: Sequence[Constraint]) -> list[Constraint]:
     if len(offered) <= MOST_OFFERED:
         return list(offered)
-    return sorted(offered, key=lambda each: 0 if each.k is None else each.k.rows)[:MOST_OFFERED]
+    return sorted(offered, key=_size)[:MOST_OFFERED]
+
+
+def _size(constraint: Constraint) -> tuple[bool, int]:
+    return (False, 0) if constraint.k is None else (constraint.k.in_time, constraint.k.k)
 
 
 @dataclass

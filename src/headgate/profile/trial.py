@@ -175,4 +175,4 @@ def declared_with(trees: Mapping[str, exp.Expr], constraints: Iterable[Constrain
 
 def in_order(constraints: Iterable[Constraint]) -> list[Constraint]:
     """Constraints in one order, however they were gathered."""
-    return sorted(constraints, key=lambda each: (each.stream, ORDER[each.kind], each.clause))
+    return sorted(constraints, key=lambda each: (each.stream, ORDER[each.kind], each.in_time, each.clause))
