@@ -66,6 +66,16 @@ def test_a_terminal_shows_a_table() -> None:
     assert "2025-01-01 00:54:59" in text
 
 
+def test_a_monitored_constraint_is_shown_with_the_k_in_use() -> None:
+    known = {"constraint": "s ORDERED BY (a) WITHIN AUTO", "k": 12}
+    unknown = {"constraint": "s CLUSTERED BY (a) WITHIN AUTO", "k": None}
+    view, out, _ = view_on(terminal=True)
+    with view:
+        view.registry.put(metrics(3, 1000, constraints={"3:punctuations": known, "4:punctuations": unknown}))
+    assert "k 12: s ORDERED BY (a) WITHIN AUTO" in out.getvalue()
+    assert "k –: s CLUSTERED BY (a) WITHIN AUTO" in out.getvalue()
+
+
 def test_elsewhere_there_is_a_line_now_and_then() -> None:
     view, out, time = view_on(terminal=False, first_line=60.0)
     with view:

@@ -7,6 +7,7 @@ import re
 import socket
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -20,6 +21,7 @@ from headgate.runtime.local.engine import LocalRun
 from headgate.runtime.local.files import metrics_of
 from headgate.runtime.metrics_registry import MetricsRegistry
 from headgate.runtime.metrics_server import serve_metrics
+from headgate.runtime.spark.shard_reports import constraints_of
 
 METRICS = {
     "query": "hot",
@@ -172,3 +174,62 @@ def test_many_threads_put_and_read() -> None:
         thread.join()
     assert sorted(each["query"] for each in registry.all()) == ["q0", "q1", "q2", "q3"]
     assert {each["rows_in"] for each in registry.all()} == {199}
+
+
+CONSTRAINTS = {
+    "3:punctuations": {
+        "constraint": "s ORDERED BY (a) WITHIN AUTO",
+        "k": 12,
+        "detectable": 15,
+        "changes": 3,
+        "changed": 1735692899500000,
+        "violations": 1,
+        "arrived": 5000,
+        "window": 1000,
+    },
+    "4:punctuations": {
+        "constraint": "s CLUSTERED BY (a) WITHIN AUTO",
+        "k": None,
+        "detectable": 100000,
+        "changes": 0,
+        "changed": None,
+        "violations": 0,
+        "arrived": 5000,
+        "window": 1000,
+    },
+}
+
+
+def test_monitored_constraints_say_which_k_is_in_use() -> None:
+    lines = [
+        line
+        for line in exposition([{**METRICS, "constraints": CONSTRAINTS}]).splitlines()
+        if line.startswith("headgate_constraint")
+    ]
+    order, cluster = (
+        f'{{query="hot",operator="{operator}",constraint="{known["constraint"]}"}}'
+        for operator, known in CONSTRAINTS.items()
+    )
+    assert lines == [
+        f"headgate_constraint_k{order} 12",
+        f"headgate_constraint_detectable{order} 15",
+        f"headgate_constraint_detectable{cluster} 100000",
+        f"headgate_constraint_changes_total{order} 3",
+        f"headgate_constraint_changes_total{cluster} 0",
+        f"headgate_constraint_changed_seconds{order} 1735692899.5",
+        f"headgate_constraint_violations_total{order} 1",
+        f"headgate_constraint_violations_total{cluster} 0",
+    ]
+
+
+def test_shards_each_find_a_k_and_the_greatest_is_shown() -> None:
+    def shard(k: int | None, arrived: int, violations: int = 0) -> dict[str, Any]:
+        known = {**CONSTRAINTS["3:punctuations"], "k": k, "arrived": arrived, "violations": violations}
+        return {"constraints": {"3:punctuations": known}}
+
+    def together(*shards: dict[str, Any]) -> tuple[int | None, int, int]:
+        known = constraints_of(shards)["3:punctuations"]
+        return known["k"], known["arrived"], known["violations"]
+
+    assert together(shard(2, 100), shard(7, 50, 1), shard(None, 0)) == (7, 150, 1)
+    assert together(shard(2, 100), shard(None, 50, 1)) == (None, 150, 1)

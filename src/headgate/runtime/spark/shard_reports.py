@@ -44,7 +44,7 @@ def summed(
             seconds[operator] = round(seconds.get(operator, 0.0) + spent, 6)
     total["seconds"] = seconds
     total["operators"] = _operators(reports)
-    total["constraints"] = _constraints(reports)
+    total["constraints"] = constraints_of(reports)
     total["cache_hits"] = before.get("cache_hits", 0) + sum(each["batch"]["cached"] for each in reports)
     total["cache_misses"] = before.get("cache_misses", 0) + sum(
         not each["batch"]["cached"] for each in reports
@@ -60,7 +60,7 @@ def summed(
     return total
 
 
-def _constraints(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def constraints_of(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """What the monitors of all shards know: each finds a k for its own rows.
 
     The k of all is the greatest, if every shard uses one to which a row has come.
