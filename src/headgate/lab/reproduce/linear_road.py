@@ -1,4 +1,4 @@
-"""Table 3 of the k-Mon document: four queries of Linear Road, with constraints that reports of cars keep, and without.
+"""Table 3 of the k-Mon document: four queries of Linear Road, with constraints that cars keep, and without.
 
 The queries are those of `examples/linear_road_kmon.cql`. The reports are generated; how long a car is on the road is
 read off them, so that the constraints are the tightest that they keep:
