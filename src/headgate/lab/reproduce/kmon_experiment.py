@@ -17,7 +17,7 @@ from headgate.lab.plots import figure as drawing
 from headgate.lab.reproduce import kmon
 from headgate.lab.reproduce.claims import Claim
 from headgate.lab.reproduce.kmon import FIGURES, SWJ, StateLine, measure_example, measure_figure
-from headgate.lab.reproduce.kmon_claims import KMonLines, judge
+from headgate.lab.reproduce.kmon_claims import SINGLE, KMonLines, judge
 from headgate.lab.reproduce.linear_road import RoadRun, measure_road
 
 SCALE, QUICK_SCALE = 0.2, 0.02
@@ -105,8 +105,9 @@ def _draw_over_rows(found: KMonReproduction, lines: list[StateLine], panel: Any)
         drawn.add(each.way)
         style = "--" if each.way == SWJ else "-"
         label = SWJ if each.way == SWJ else f"{each.way}{k}"
-        panel.plot(each.rows, [max(1, kept) for kept in each.state_rows], style, label=label, linewidth=1)
-    panel.set(xlabel="rows read")
+        thousands = [rows / 1_000 for rows in each.rows]
+        panel.plot(thousands, [max(1, kept) for kept in each.state_rows], style, label=label, linewidth=1)
+    panel.set(xlabel="thousand rows read")
 
 
 def _draw_over_k(found: KMonReproduction, lines: list[StateLine], panel: Any) -> None:
@@ -123,7 +124,7 @@ def _draw_over_k(found: KMonReproduction, lines: list[StateLine], panel: Any) ->
 def _draw_times(found: KMonReproduction, panel: Any) -> None:
     """Table 1: one line for each constraint."""
     seen = KMonLines(found.lines, found.scale)
-    for name, way in (("4", "RIDS"), ("6", "CA"), ("8", "OAP"), ("20", "OAC")):
+    for name, way in SINGLE.items():
         ks = seen.ks(name)
         panel.plot(ks, [seen.time_ratio(name, way, k) for k in ks], "-o", label=way, markersize=3)
     panel.axhline(1, color="grey", linestyle="--", linewidth=1)
