@@ -108,7 +108,7 @@ milliseconds, microseconds
           help: write WITHIN 100 ROWS, WITHIN 5 MINUTES or WITHIN AUTO
         """,
     "CREATE STREAM x (a INT) ORDERED BY (a) WITHIN -5 MINUTES;": """
-        f.cql:4:47: error[HG101]: an adherence cannot be negative
+        f.cql:4:47: error[HG101]: a k cannot be negative
            |
          4 | CREATE STREAM x (a INT) ORDERED BY (a) WITHIN -5 MINUTES;
            |                                               ^^

@@ -42,7 +42,7 @@ def test_the_first_bad_row_stops() -> None:
     state.refuse([])
     with pytest.raises(DataError, match="f, row 1: why") as caught:
         state.refuse([BadRow(Path("f"), "why", 1), BadRow(Path("f"), "why", 2)])
-    assert caught.value.remedy == "correct the data, or set bad rows aside with --rejects FOLDER"
+    assert caught.value.remedy == "correct the data, or set bad rows aside with headgate run --rejects FOLDER"
 
 
 def test_bad_rows_are_kept_as_json_lines(tmp_path: Path) -> None:

@@ -79,16 +79,14 @@ class DeclarationParser(WindowParser):
                 raise self._cql_error("expected WITHIN and a number of rows, an interval or AUTO")
             if self._match_text_seq("AUTO"):
                 return nodes.Adherence()
-            return self._cql_rows() or nodes.Adherence(
-                length=self._cql_duration("an adherence", positive=False)
-            )
+            return self._cql_rows() or nodes.Adherence(length=self._cql_duration("a k", positive=False))
         except CqlSyntaxError as error:
             error.remedy = error.remedy or "write WITHIN 100 ROWS, WITHIN 5 MINUTES or WITHIN AUTO"
             raise
 
     def _cql_rows(self) -> exp.Expr | None:
         """An adherence in rows; None if what follows is one in time."""
-        self._cql_refuse_negative("an adherence")
+        self._cql_refuse_negative("a k")
         token, following = self._curr, self._next
         if not token or not (token.text[:1].isdigit() or token.token_type in _BEFORE_TIME):
             raise self._cql_error("expected a number of rows, an interval or AUTO")
@@ -96,7 +94,7 @@ class DeclarationParser(WindowParser):
             return None
         index = self._index
         if token.text.isdigit() or (following and following.text.upper() in _ROWS):
-            rows = self._cql_count("an adherence", least=0)
+            rows = self._cql_count("a k", least=0)
             if self._match_texts(_ROWS):
                 return nodes.Adherence(rows=rows)
             if not self._curr or self._curr.text.upper() not in UNIT_NAMES:

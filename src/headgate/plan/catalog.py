@@ -379,6 +379,7 @@ def _stream(statement: Statement, tree: exp.Expr) -> StreamDef:
                     raise DeclarationError(
                         f"FOREIGN KEY has {len(names)} columns but refers to {len(parent_columns)}",
                         place=statement.place(clause),
+                        remedy="name as many columns on both sides: FOREIGN KEY (a, b) REFERENCES t (a, b)",
                     )
                 references.append(
                     References(names, clause.args["parent"].name, parent_columns, adherence(clause))

@@ -18,7 +18,7 @@ LONGEST_SHOWN = 80
 LONGEST_KEPT = 65_536
 """How many characters of a bad row the rejects keep."""
 
-_REMEDY = "correct the data, or set bad rows aside with --rejects FOLDER"
+_REMEDY = "correct the data, or set bad rows aside with headgate run --rejects FOLDER"
 
 
 Origin = Path | str
