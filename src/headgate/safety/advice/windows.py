@@ -36,7 +36,7 @@ def replacing_edits(
 ) -> Iterator[Edit]:
     """A time window in place of each that keeps the last rows of every value: another question, and it is said so.
 
-    With `keep_internal`, one that is INTERNAL stays so: a window around its query may need the stream that this makes.
+    With `keep_internal`, one that is INTERNAL stays so: a window around its query may need the stream that it makes.
     """
     for each in queries_read(query, catalog):
         for site in sites_of(each, catalog):
