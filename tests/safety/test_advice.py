@@ -146,6 +146,35 @@ def test_every_fix_for_random_queries_passes_the_gate(example: Example) -> None:
     event("refused" if assert_advice_holds(session) else "admitted")
 
 
+MANY_EDITS = """
+CREATE STREAM s (ts TIMESTAMP, k BIGINT, x DOUBLE) TIMESTAMP BY ts WITHIN INTERVAL 5 SECONDS;
+CREATE STREAM t (ts TIMESTAMP, k BIGINT, d DATE) TIMESTAMP BY ts;
+CREATE STREAM u (ts TIMESTAMP, k BIGINT, x DOUBLE) TIMESTAMP BY ts WITHIN INTERVAL 5 SECONDS;
+CREATE QUERY first AS SELECT DISTINCT q.k AS c0, q.d AS c1
+  FROM u [RANGE 3 SECONDS] p, t [UNBOUNDED] q, s [ROWS 2] r
+  WHERE q.k = p.k AND q.ts >= p.ts AND r.k = q.k
+    AND EXISTS (SELECT 1 FROM s [PARTITION BY k, x ROWS 1] v WHERE v.k = q.k AND v.k < 1);
+CREATE QUERY answer AS SELECT DISTINCT y.k AS c0, y.k | 4 AS c1, y.ts AS c2
+  FROM first w, u [PARTITION BY k, x ROWS 3] y WHERE y.k = w.c0 AND y.k IN (1, 0);
+"""
+INTERNAL_BELOW_A_WINDOW = """
+CREATE STREAM u (ts TIMESTAMP, k BIGINT, a INT, d DATE) TIMESTAMP BY ts;
+CREATE QUERY answer AS SELECT r.n
+  FROM (SELECT q.a, TOP(q.d, 2) AS days, COUNT(*) AS n
+    FROM u [PARTITION BY k, d ROWS 2 INTERNAL] p, u [NOW INTERNAL] q
+    WHERE q.k = p.k GROUP BY q.a) r [RANGE 2 SECONDS];
+"""
+
+
+@pytest.mark.parametrize("text", [MANY_EDITS, INTERNAL_BELOW_A_WINDOW], ids=["many edits", "internal"])
+def test_where_nothing_lighter_is_found_another_question_is_proposed(text: str) -> None:
+    session = Session()
+    session.sql(text)
+    assert_advice_holds(session)
+    [fix] = session.query("answer").check().fixes
+    assert "asks something else" in fix.effect
+
+
 def fixes_of(query: str, statistics: str | None = None, tmp_path: Path | None = None) -> tuple[Fix, ...]:
     session = Session()
     session.sql(STREAMS + query)

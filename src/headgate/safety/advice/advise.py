@@ -44,6 +44,9 @@ MOST_ALONE = 12
 
 MOST_FIXES = 6
 
+LAST_TRIALS = 16
+"""So many more sets that ask something else are tried where the trials are spent and nothing has been found."""
+
 
 def advise(
     query: QueryDef, plan: Emit, catalog: Catalog, trees: Trees, admits: Admits, lengths: Lengths
@@ -93,6 +96,11 @@ def advise(
         for edits in search.smallest(family):
             if not any(set(known) < set(edits) for known in found):
                 found.setdefault(edits)
+    as_internal = list(replacing_edits(query, catalog, lengths, keep_internal=True))
+    for family in (families[-1], [*tables, *windows, *derived, *as_internal]):
+        if replacing and not found:
+            search.more(LAST_TRIALS)
+            found |= dict.fromkeys(search.smallest(family))
     ordered = sorted(found, key=lambda edits: (max(edit.burden for edit in edits), len(edits)))
     if len(ordered) > MOST_FIXES:
         # Where there is much to choose from, a window that forgets without saying so is the first to be left out.
@@ -133,6 +141,10 @@ class _Search:
             if fewer and self.enough(fewer):
                 needed = fewer
         yield tuple(needed)
+
+    def more(self, trials: int) -> None:
+        """Allows so many more trials."""
+        self.trials = max(self.trials, len(self.known) + trials)
 
     def enough(self, edits: Sequence[Edit]) -> bool:
         key = frozenset(edits)

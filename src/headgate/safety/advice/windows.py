@@ -31,13 +31,19 @@ def window_edits(query: QueryDef, catalog: Catalog, lengths: Lengths) -> Iterato
                 yield _edit(each, site, query, lengths, internal=False)
 
 
-def replacing_edits(query: QueryDef, catalog: Catalog, lengths: Lengths) -> Iterator[Edit]:
-    """A time window in place of each that keeps the last rows of every value: another question, and it is said so."""
+def replacing_edits(
+    query: QueryDef, catalog: Catalog, lengths: Lengths, *, keep_internal: bool = False
+) -> Iterator[Edit]:
+    """A time window in place of each that keeps the last rows of every value: another question, and it is said so.
+
+    With `keep_internal`, one that is INTERNAL stays so: a window around its query may need the stream that it makes.
+    """
     for each in queries_read(query, catalog):
         for site in sites_of(each, catalog):
             if site.partitioned and site.window is not None:
                 length, known = _length(each, site, lengths)
-                spec = nodes.WindowSpec(kind="RANGE", length=length)
+                internal = (keep_internal and site.window.args.get("internal")) or None
+                spec = nodes.WindowSpec(kind="RANGE", length=length, internal=internal)
                 rows = site.window.args["rows"]
                 names = ", ".join(column.name for column in site.window.args["partition"])
                 effect = (
