@@ -68,6 +68,18 @@ def test_what_is_observed_changes_no_answer_while_rows_keep_to_it(join: Windowed
         assert same_output(found, output_of(join.plain, "q", [rows], {}))
 
 
+@pytest.mark.usefixtures("small_windows")
+@given(join=JOINS, way=st.integers(0, 3))
+def test_each_shard_observes_its_own_rows(join: WindowedJoin, way: int) -> None:
+    rows = tables(join.text, join.rows)
+    cluster = Cluster(stage_of(join.observed, "q", {}, shards=4, way=way))
+    for piece in pieces(rows, Random(join.seed)):
+        cluster.batch({stream: [table] for stream, table in piece.items() if table.num_rows})
+    cluster.end()
+    if not any(violations(metrics) for metrics in cluster.metrics):
+        assert same_output(cluster.changes(), output_of(join.plain, "q", [rows], {}))
+
+
 def violations(metrics: Metrics) -> int:
     """How often rows have strayed from what was in use."""
     return sum(each["violations"] for each in metrics.constraints.values())

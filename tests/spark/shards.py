@@ -19,6 +19,7 @@ from headgate.physical.stages import cut, ways
 from headgate.runtime.build_stages import build_stages
 from headgate.runtime.data import frame_of
 from headgate.runtime.io.changes import changes_of
+from headgate.runtime.query import Metrics
 from headgate.runtime.spark.changes import with_changes
 from headgate.runtime.spark.codec import decode
 from headgate.runtime.spark.job import JobStage
@@ -188,6 +189,15 @@ class Cluster:
     def rows(self) -> list[pl.DataFrame]:
         """What the first query has said."""
         return self.answers.get(0, [])
+
+    @property
+    def metrics(self) -> list[Metrics]:
+        """What each shard of the first query has measured in its first stage."""
+        found = []
+        for place, store in enumerate(self.stores[0]):
+            stages = {query: stage for query, stage, _ in self.job.at(place)}
+            found += [state.query.metrics for state in load(stages, store, None).states.values()]
+        return found
 
     def changes(self, query: int = 0) -> list[Change]:
         """All output of a query so far, as the oracle writes it."""

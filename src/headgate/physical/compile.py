@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.model.errors import RefusedError
+from headgate.model.monitoring import Monitoring
 from headgate.optimize.optimize import OptimizedPlan
 from headgate.optimize.planned import PlannedQuery
 from headgate.physical.edges import Strategy
@@ -40,11 +41,15 @@ def compile_query(
     plan: OptimizedPlan | None = None,
     allow_unbounded: bool = False,
     strategy: Strategy = "UPA",
+    monitors: Monitoring | None = None,
 ) -> CompiledQuery:
-    """A query as operators, by its best plan or by another that it was compared with; or RefusedError."""
+    """A query as operators, by its best plan or by another that it was compared with; or RefusedError.
+
+    `monitors` says how closely constraints WITHIN AUTO are watched, if not as always.
+    """
     optimized = query.optimized
     best, judgement = optimized.best, optimized.judgement
     if plan is not None and plan is not best:
         best, judgement = plan, examine(query.name, plan.plan, plan.edges)
     admitted = admit(query.bound, judgement, allow_unbounded=allow_unbounded)
-    return CompiledQuery(admitted, best, lower(admitted, best, strategy))
+    return CompiledQuery(admitted, best, lower(admitted, best, strategy, monitors))

@@ -15,6 +15,7 @@ from headgate.kernels.expressions import polars_type
 from headgate.kernels.join import early_purge as kernels
 from headgate.kernels.kernel import Kernel
 from headgate.model import types
+from headgate.model.monitoring import Monitoring
 from headgate.model.scalar import Scalar
 from headgate.physical.purge_lowering import closing_kernels
 from headgate.plan.nodes import Join, StreamScan
@@ -40,14 +41,16 @@ class KeySource:
     kernels: tuple[Kernel[Any], ...]
 
 
-def early_purge_of(join: Join, found: JoinEarlyPurge) -> tuple[kernels.EarlyPurge, tuple[KeySource, ...]]:
+def early_purge_of(
+    join: Join, found: JoinEarlyPurge, monitors: Monitoring
+) -> tuple[kernels.EarlyPurge, tuple[KeySource, ...]]:
     """How a join drops rows before they die, and what brings the keys and bounds that this takes."""
     type_of = {name: polars_type(member.type_of(name)) for member in join.members for name in member.names}
     sources: list[KeySource] = []
     keys = []
     for each in found.keys:
         schema = {name: type_of[name] for name in _columns(each)}
-        source = _key_source(join, each)
+        source = _key_source(join, each, monitors)
         number = None if source is None else len(sources)
         keys.append(_keys(each, schema, number))
         sources += () if source is None else (source,)
@@ -56,7 +59,7 @@ def early_purge_of(join: Join, found: JoinEarlyPurge) -> tuple[kernels.EarlyPurg
         (column,) = closing.columns
         dtype = pl.Int64() if column == AGED else type_of[column]
         bounds.append(kernels.Bound(column, dtype, len(sources), closing.promise.is_observed))
-        sources.append(_closing_source(closing))
+        sources.append(_closing_source(closing, monitors))
     chains = tuple(_chain(each) for each in found.chains)
     return kernels.EarlyPurge(chains, tuple(keys), tuple(bounds)), tuple(sources)
 
@@ -83,10 +86,10 @@ def _columns(keys: RefusedKeys | ClosedKeys) -> Sequence[str]:
     return keys.columns if isinstance(keys, RefusedKeys) else keys.closing.columns
 
 
-def _key_source(join: Join, keys: RefusedKeys | ClosedKeys) -> KeySource | None:
+def _key_source(join: Join, keys: RefusedKeys | ClosedKeys, monitors: Monitoring) -> KeySource | None:
     match keys:
         case ClosedKeys():
-            return _closing_source(keys.closing)
+            return _closing_source(keys.closing, monitors)
         case RefusedKeys(filter=None):
             return None
         case RefusedKeys():
@@ -94,9 +97,9 @@ def _key_source(join: Join, keys: RefusedKeys | ClosedKeys) -> KeySource | None:
             return KeySource((keys.scan,), tuple(_refused(join, keys, keys.filter)))
 
 
-def _closing_source(closing: Closing) -> KeySource:
+def _closing_source(closing: Closing, monitors: Monitoring) -> KeySource:
     scans = (closing.scan,) if closing.referring is None else (closing.scan, closing.referring[0])
-    return KeySource(scans, tuple(closing_kernels(closing)))
+    return KeySource(scans, tuple(closing_kernels(closing, monitors)))
 
 
 def _refused(join: Join, keys: RefusedKeys, passes: Scalar) -> Iterator[Kernel[Any]]:

@@ -30,7 +30,9 @@ from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.state.structure import Structure
 from headgate.kernels.window import time_window as windowing
 from headgate.kernels.window.retain import Retain
+from headgate.model import monitoring
 from headgate.model.aggregates import Function
+from headgate.model.monitoring import Monitoring
 from headgate.model.scalar import Scalar, conjunction
 from headgate.model.types import is_integer
 from headgate.optimize.optimize import OptimizedPlan
@@ -70,11 +72,21 @@ from headgate.safety.state_plan import StatePlan
 _TOTAL = arrow_type(bucket_join.TOTAL)
 
 
-def lower(admitted: AdmittedPlan, facts: OptimizedPlan, strategy: Strategy = "UPA") -> OperatorGraph:
+def lower(
+    admitted: AdmittedPlan,
+    facts: OptimizedPlan,
+    strategy: Strategy = "UPA",
+    monitors: Monitoring | None = None,
+) -> OperatorGraph:
     """The operator graph of an admitted plan; `facts` are the optimizer's, about the same plan."""
     if facts.plan is not admitted.plan:
         raise ValueError("the facts are about another plan")
-    lowering = _Lowering(facts, admitted.state_plan, Edges(facts, strategy, admitted.state_plan))
+    lowering = _Lowering(
+        facts,
+        admitted.state_plan,
+        Edges(facts, strategy, admitted.state_plan),
+        monitors or monitoring.DEFAULT,
+    )
     root = facts.plan
     below = lowering.relation(root.input)
     for scan in lowering.scans:
@@ -114,6 +126,7 @@ class _Lowering:
     facts: OptimizedPlan
     state_plan: StatePlan
     edges: Edges
+    monitors: Monitoring
     steps: list[Step] = field(default_factory=list)
     scans: dict[StreamScan, int] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
@@ -248,7 +261,7 @@ class _Lowering:
         if found is None or any(self.edges.pattern(member) == Pattern.STR for member in node.members):
             return None, []
         self.sooner += found.promises
-        purge, sources = early_purge_of(node, found)
+        purge, sources = early_purge_of(node, found, self.monitors)
         further: list[int] = []
         for source in sources:
             inputs = tuple(self.scans[scan] for scan in source.scans)

@@ -25,8 +25,8 @@ from headgate.kernels.punctuation import (
 )
 from headgate.kernels.punctuation.watermark import WatermarkPunctuator
 from headgate.kernels.window import time_window as windowing
-from headgate.model import monitoring
 from headgate.model.adherence import Auto, WithinRows, WithinTime
+from headgate.model.monitoring import DEFAULT, Monitoring
 from headgate.model.scalar import Scalar
 from headgate.plan.nodes import Node, StreamScan
 from headgate.safety.promise import Promise, PromiseKind
@@ -67,16 +67,16 @@ def _type(node: Node, name: str) -> pl.DataType:
     return pl.Int64() if name == AGED else polars_type(node.type_of(name))
 
 
-def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
+def closing_kernels(closing: Closing, monitors: Monitoring = DEFAULT) -> Iterator[Kernel[Any]]:
     """The kernels that make of a stream's rows, one after the other, the values that it closes.
 
-    They come out under the names that the reader knows.
+    They come out under the names that the reader knows. `monitors` says how what is only observed is watched.
     """
     scan, promise = closing.scan, closing.promise
     names = {column.name: f"{scan.name}.{column.name}" for column in scan.stream.columns}
     schema: dict[str, pl.DataType] = {AGED: pl.Int64()}
     if closing.referring is not None:
-        yield _monitored_age(closing, *closing.referring)
+        yield _monitored_age(closing, monitors, *closing.referring)
     elif promise.kind is PromiseKind.REFERENCE:
         yield _age(promise)
     else:
@@ -89,9 +89,9 @@ def closing_kernels(closing: Closing) -> Iterator[Kernel[Any]]:
         yield projecting.Project(outputs)
         schema = {name: polars_type(scalar.type) for name, scalar in outputs}
         if promise.kind is PromiseKind.ORDER:
-            yield _order(closing, schema)
+            yield _order(closing, schema, monitors)
         elif promise.kind is PromiseKind.CLUSTER:
-            yield _clusters(closing, schema)
+            yield _clusters(closing, schema, monitors)
     if closing.slide is not None:
         # Rows of the stream are seen at ticks only, so what closes them must not be heard before.
         yield windowing.Window(windowing.Range(closing.slide, closing.slide), schema, "deaths")
@@ -108,12 +108,14 @@ def _age(promise: Promise) -> Kernel[Any]:
             raise AssertionError(f"{promise} says not by when")
 
 
-def _monitored_age(closing: Closing, referring: StreamScan, columns: tuple[str, ...]) -> Kernel[Any]:
+def _monitored_age(
+    closing: Closing, monitors: Monitoring, referring: StreamScan, columns: tuple[str, ...]
+) -> Kernel[Any]:
     """The kernel that takes the rows of a stream, and those that refer to them."""
     scan = closing.scan
     names = [f"{scan.name}.{source}" for source in closing.sources]
     return monitored_age.MonitoredAgePunctuator(
-        monitoring.DEFAULT,
+        monitors,
         closing.constraint,
         AGED,
         {name: polars_type(scan.type_of(name)) for name in names},
@@ -121,7 +123,7 @@ def _monitored_age(closing: Closing, referring: StreamScan, columns: tuple[str, 
     )
 
 
-def _order(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+def _order(closing: Closing, schema: Mapping[str, pl.DataType], monitors: Monitoring) -> Kernel[Any]:
     promise = closing.promise
     [(name, dtype)] = schema.items()
     match promise.within:
@@ -130,14 +132,12 @@ def _order(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
         case WithinTime(length):
             return order_in_time.OrderInTimePunctuator(name, dtype, length)
         case Auto():
-            return monitored_order.MonitoredOrderPunctuator(
-                monitoring.DEFAULT, closing.constraint, name, dtype
-            )
+            return monitored_order.MonitoredOrderPunctuator(monitors, closing.constraint, name, dtype)
         case None:
             raise AssertionError(f"{promise} says not up to what")
 
 
-def _clusters(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any]:
+def _clusters(closing: Closing, schema: Mapping[str, pl.DataType], monitors: Monitoring) -> Kernel[Any]:
     promise = closing.promise
     match promise.within:
         case WithinRows(rows):
@@ -145,8 +145,6 @@ def _clusters(closing: Closing, schema: Mapping[str, pl.DataType]) -> Kernel[Any
         case WithinTime(length):
             return clusters_in_time.ClusterInTimePunctuator(schema, length)
         case Auto():
-            return monitored_clusters.MonitoredClusterPunctuator(
-                monitoring.DEFAULT, closing.constraint, schema
-            )
+            return monitored_clusters.MonitoredClusterPunctuator(monitors, closing.constraint, schema)
         case None:
             raise AssertionError(f"{promise} says not up to what")
